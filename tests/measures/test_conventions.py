@@ -346,6 +346,15 @@ def test_exceptions_for_no_measure() -> None:
         Conventions(exceptions=(("x", "ties", "best"),))
 
 
+@pytest.mark.parametrize(
+    ("names", "instead"),
+    [(["ndcg_cut_10", "nDCG@10"], "nDCG@10"), (["ndcg_cut_10", "nDCG@5"], "nDCG@10 and nDCG@5")],
+)
+def test_names_of_two_tools_at_once_are_refused(names: list[str], instead: str) -> None:
+    with pytest.raises(PodiumError, match=f"or write {instead} for Podium's"):
+        evaluate(names, labels=[1], scores=[1], group=[1])
+
+
 def test_presets_are_values() -> None:
     assert len(set(PRESETS.values())) == len(PRESETS) == 8
     assert conventions_named("podium") == Conventions()

@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy import sparse
 
@@ -123,7 +124,8 @@ def test_fit_chooses_the_best_depths_of_all_and_of_equal_ones_the_cheapest() -> 
 
     every = {depths: value_and_cost(depths) for depths in product((0, 5, 10, 20, 25), repeat=3)}
     best = max(every.values())
-    assert every[ranker.depths_] == pytest.approx(best)
+    chosen = tuple(25 if depth is None else depth for depth in ranker.depths_)
+    assert every[chosen] == pytest.approx(best)
     assert ranker.value_ == pytest.approx(best[0])
     assert best[0] > every[25, 25, 0][0] > every[25, 0, 0][0]  # each stage is worth something
 
@@ -134,7 +136,7 @@ def test_stages_that_add_nothing_are_left_out() -> None:
     inputs = {"truth": truth, "again": truth, "noise": noise}
     stages = [Stage("truth"), Stage("again", cost=1.0), Stage("noise", cost=1.0)]
     ranker = StagedRanker(stages, budget=9.0).fit(inputs, labels, group=[4] * 10)
-    assert ranker.depths_ == (4, 0, 0)
+    assert ranker.depths_ == (None, 0, 0)
     assert ranker.cost(4) == 0.0
 
 
@@ -143,7 +145,53 @@ def test_a_measure_of_which_less_is_better() -> None:
     inputs = {"bad": -labels.astype(float), "good": labels.astype(float)}
     stages = [Stage("bad"), Stage("good", cost=1.0)]
     ranker = StagedRanker(stages, budget=9.0, measure="TopKLoss")
-    assert ranker.fit(inputs, labels, group=[4] * 5).depths_[1] == 4
+    assert ranker.fit(inputs, labels, group=[4] * 5).depths_[1] is None
+
+
+def test_all_means_all_of_longer_queries_too() -> None:
+    scores = np.arange(1000.0)
+    ranker = StagedRanker([Stage("bm25")], budget=1.0)
+    ranker.fit({"bm25": scores[:50]}, np.append(np.zeros(49), 1), group=[50])
+    assert ranker.depths_ == (None,)
+    assert ranker.predict({"bm25": scores}, group=[1000]).tolist() == (scores + 1).tolist()
+
+
+def test_a_stage_may_reach_all_that_a_fixed_depth_leaves_it() -> None:
+    stages = [Stage("a", depth=2), Stage("b")]
+    inputs = {"a": [1.0, 3.0, 2.0], "b": [9.0, 0.0, 0.0]}
+    ranker = StagedRanker(stages, budget=10.0).fit(inputs, [1, 0, 0], group=[3])
+    assert (ranker.depths_, ranker.value_) == ((2, None), 1.0)
+
+
+def test_depths_to_choose_from_can_be_given() -> None:
+    inputs, labels = {"b": [0.0, 1.0, 9.0, 10.0]}, [0, 0, 1, 0]
+    coarse = StagedRanker([Stage("b")], budget=1.0).fit(inputs, labels, group=[4])
+    fine = StagedRanker([Stage("b")], budget=1.0, depths=[1, 2, 3]).fit(inputs, labels, group=[4])
+    assert (coarse.depths_, fine.depths_, fine.value_) == ((None,), (3,), 1.0)
+
+
+@pytest.mark.parametrize(("budget", "cost"), [(1e20, 1.0), (1e18, 1.0), (1e308, 1e-300)])
+def test_a_budget_that_pays_for_everything(budget: float, cost: float) -> None:
+    ranker = StagedRanker([Stage("b", cost=cost)], budget=budget)
+    ranker.fit({"b": [3.0, 1.0, 2.0]}, [0, 0, 1], group=[3])
+    assert ranker.depths_ == (None,)
+    assert ranker.cost(3) == pytest.approx(3 * cost, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("budget", "costs", "expected"),
+    [
+        (2999.9995, [1000.0], 2000.0),  # no third document for a little less than it costs
+        (0.3, [0.1], 0.1 * 3),  # a third one though 0.3 / 0.1 is rounded down
+        (2.9999995, [1.0, 1e-8], 2.0 + 2e-8),
+    ],
+)
+def test_the_budget_is_kept_but_for_rounding(
+    budget: float, costs: list[float], expected: float
+) -> None:
+    stages = [Stage("a", cost=cost, depth=3) for cost in costs]
+    ranker = StagedRanker(stages, budget=budget).fit({"a": [1.0, 2, 3]}, [1, 0, 0], group=[3])
+    assert ranker.cost(3) == pytest.approx(expected, rel=1e-12)
 
 
 def test_inputs_of_every_kind() -> None:
@@ -153,7 +201,7 @@ def test_inputs_of_every_kind() -> None:
     groups = [10] * 4
     linear = LinearRanker().fit(features, labels, group=groups)
     expected = None
-    for kind in (np.asarray, pd.DataFrame, sparse.csr_matrix):
+    for kind in (np.asarray, pd.DataFrame, sparse.csr_matrix, sparse.coo_matrix, arrow):
         rows = kind(features)
         reader = linear if kind is np.asarray else lambda part: linear.predict(dense(part))
         ranker = StagedRanker([Stage("f", reader, cost=1.0, depth=6)], budget=6.0)
@@ -168,7 +216,13 @@ def test_inputs_of_every_kind() -> None:
     assert ranked == sorted(ranked, reverse=True)
 
 
+def arrow(features: np.ndarray) -> pa.Table:
+    return pa.table({str(column): features[:, column] for column in range(features.shape[1])})
+
+
 def dense(part: object) -> np.ndarray:
+    if isinstance(part, pa.Table):
+        return np.column_stack([column.to_numpy() for column in part.columns])
     return part.toarray() if isinstance(part, sparse.csr_matrix) else np.asarray(part)
 
 
@@ -176,6 +230,15 @@ def dense(part: object) -> np.ndarray:
     ("make", "message"),
     [
         (lambda: StagedRanker([], budget=1.0), "there are no stages"),
+        (lambda: StagedRanker(["a"], budget=1.0), "there are no stages"),
+        (lambda: StagedRanker(Stage("a"), budget=1.0), "there are no stages"),  # type: ignore[arg-type]
+        (lambda: StagedRanker([Stage("a")], budget="1"), "budget is '1'"),  # type: ignore[arg-type]
+        (lambda: StagedRanker([Stage("a")], budget=10**400), "budget is 1000"),
+        (lambda: StagedRanker([Stage("a")], budget=1.0, measure="official"), "official"),
+        (lambda: StagedRanker([Stage("a")], budget=1.0, measure=["AP", "RR"]), "measure is"),  # type: ignore[arg-type]
+        (lambda: StagedRanker([Stage("a")], budget=1.0, depths=[0]), "a depth is 0"),
+        (lambda: Stage("a", LinearRanker), "the ranker of 'a' is"),
+        (lambda: Stage("a", "path"), "the ranker of 'a' is 'path'"),
         (lambda: StagedRanker([Stage("a")], budget=0.0), "budget is 0.0"),
         (lambda: StagedRanker([Stage("a")], budget=float("nan")), "budget is nan"),
         (lambda: Stage("a", cost=-1.0), "the cost of 'a' is -1.0"),
@@ -204,6 +267,15 @@ def test_wrong_inputs() -> None:
         ranker.fit({"a": [1.0], "b": [1.0]}, [1], group=[1])
     with pytest.raises(ArgumentError, match="group"):
         ranker.fit({"a": [1.0], "b": [1.0]}, [1])
+
+
+@pytest.mark.parametrize("wrong", [None, 3.0, {1.0}, {0: 1.0}, "a", np.array(1.0), iter([1.0])])
+def test_inputs_without_rows(wrong: object) -> None:
+    ranker = StagedRanker([Stage("a")], budget=1.0)
+    with pytest.raises(DataError, match=f"the input 'a' is a {type(wrong).__name__}"):
+        ranker.fit({"a": wrong}, [1], group=[1])
+    with pytest.raises(ArgumentError, match="the inputs are a"):
+        ranker.fit([1.0], [1], group=[1])  # type: ignore[arg-type]
 
 
 def test_no_queries_are_refused() -> None:

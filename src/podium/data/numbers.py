@@ -20,6 +20,8 @@ def as_numbers(values: ArrayLike, dtype: DTypeLike, what: str, *, dimensions: in
         Traceback (most recent call last):
         podium.errors.DataError: labels are not numbers (could not convert ...
     """
+    if np.ma.is_masked(values):  # a masked value is a number still, which would count
+        raise DataError(f"some {what} are masked", hint="Leave those rows out, or fill them in.")
     try:
         with np.errstate(over="ignore"):
             array: NDArray[Any] = np.asarray(values, dtype)

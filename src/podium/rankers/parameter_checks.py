@@ -18,7 +18,11 @@ def check_number(name: str, value: Any, *, positive: bool = False) -> None:
         Traceback (most recent call last):
         podium.errors.ArgumentError: alpha is nan. Give a number of at least 0.
     """
-    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    try:
+        number = number and math.isfinite(value)
+    except OverflowError:  # an integer beyond all floats
+        number = False
     if not number or value < 0 or (positive and value == 0):
         bound = "above 0" if positive else "of at least 0"
         raise ArgumentError(f"{name} is {value!r}", hint=f"Give a number {bound}.")

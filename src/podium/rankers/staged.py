@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 
+from podium.data.arrow_arrays import to_arrow
 from podium.data.grouping import Grouping, group_rows, group_sizes, ungrouped_rows
 from podium.data.numbers import as_numbers
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Ints
-from podium.measures import Measure, evaluate
+from podium.measures import Measure, evaluate, parse_measure
 from podium.rankers.base import NotFittedError
-from podium.rankers.parameter_checks import check_integer
+from podium.rankers.parameter_checks import check_integer, check_number
 
-_DEPTHS = (0, 5, 10, 20, 50, 100, 200, 500, 1000)
+DEPTHS = (5, 10, 20, 50, 100, 200, 500, 1000)
+"""The depths that ``StagedRanker`` chooses from by default."""
+
+# So much more than a number of documents, relative to it, is rounding.
+_ROUNDING = 1e-12
 
 ScoreRows = Callable[[int, Ints], Doubles]
 """Scores rows by the stage of a number."""
@@ -43,12 +49,14 @@ class Stage:
     depth: int | None = None
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.cost) and self.cost >= 0):
+        check_number(f"the cost of {self.input!r}", self.cost)
+        check_integer("depth", self.depth, minimum=0, optional=True)
+        scores = callable(self.ranker) or hasattr(self.ranker, "predict")
+        if self.ranker is not None and (isinstance(self.ranker, type) or not scores):
             raise ArgumentError(
-                f"the cost of {self.input!r} is {self.cost}", hint="Give a number of 0 or more."
+                f"the ranker of {self.input!r} is {self.ranker!r}",
+                hint="Give a fitted ranker, a function of rows, or None for scores.",
             )
-        if self.depth is not None:
-            check_integer("depth", self.depth, minimum=0)
 
     def scores(self, rows: Any) -> Doubles:
         """Score rows of the input."""
@@ -69,15 +77,17 @@ class StagedRanker:
     The rows of a query start in the order that they have, such as an engine's. Each stage scores
     the first of them, as many as its depth and what is left of the budget allow, and puts those in
     the order of its scores, equal scores as they were; the next stage sees only these. No query
-    costs more than the budget, however many documents it has.
+    costs more than the budget, however many documents it has, but for the rounding of floats. Its
+    input has several parts, so it is no scikit-learn estimator; pickle its stages to keep it.
 
     Args:
         stages: From the cheapest to the most costly.
         budget: What a query may cost, in the unit of the stages' costs.
         measure: What ``fit`` chooses depths by.
+        depths: What ``fit`` chooses from, for each stage without a depth, besides 0 and all.
 
     Attributes:
-        depths_: The depth of each stage, after ``fit``.
+        depths_: The depth of each stage, after ``fit``; None if it scores all that reach it.
         value_: The mean of the measure that these had.
 
     Example:
@@ -90,25 +100,42 @@ class StagedRanker:
         4.0
     """
 
-    depths_: tuple[int, ...]
+    depths_: tuple[int | None, ...]
     value_: float
 
     def __init__(
-        self, stages: Sequence[Stage], *, budget: float, measure: Measure | str = "nDCG@10"
+        self,
+        stages: Iterable[Stage],
+        *,
+        budget: float,
+        measure: Measure | str = "nDCG@10",
+        depths: Sequence[int] = DEPTHS,
     ) -> None:
-        if not stages:
-            raise ArgumentError("there are no stages", hint="Give at least one.")
-        if not (math.isfinite(budget) and budget > 0):
-            raise ArgumentError(f"budget is {budget}", hint="Give a number above 0.")
-        self.stages = tuple(stages)
+        self.stages = tuple(stages) if isinstance(stages, Iterable) else ()
+        if not self.stages or not all(isinstance(stage, Stage) for stage in self.stages):
+            raise ArgumentError("there are no stages", hint="Give a list with at least one Stage.")
+        check_number("budget", budget, positive=True)
+        if not isinstance(measure, Measure | str):
+            raise ArgumentError(
+                f"measure is {measure!r}", hint="Give one measure, such as 'nDCG@10'."
+            )
+        parse_measure(measure)  # of several, such as trec_eval's "official", none can decide
+        for depth in depths:
+            check_integer("a depth", depth)
         self.budget = float(budget)
         self.measure = measure
+        self.depths = tuple(depths)
+
+    def __repr__(self) -> str:
+        names = ", ".join(stage.input for stage in self.stages)
+        return f"StagedRanker({names}; budget={self.budget:g}, measure={self.measure!r})"
 
     def fit(self, inputs: Mapping[str, Any], y: Any, *, qid: Any = None, group: Any = None) -> Self:
         """Choose the depths with the best mean of the measure; of equal ones the cheapest.
 
-        Every stage scores every row once. Give queries that no stage was trained on: a ranker is
-        too good on its own training queries.
+        All combinations are tried: three stages have at most a thousand. Every stage scores every
+        row once. Give queries that no stage was trained on: a ranker is too good on its own
+        training queries.
 
         Args:
             inputs: The rows of each input, by its name.
@@ -166,48 +193,63 @@ class StagedRanker:
         one = group_sizes([documents], documents, None)
         return float(self._run(self.depths_, one, lambda _number, rows: np.zeros(len(rows)))[1][0])
 
-    def _depths(self, longest: int) -> Iterator[tuple[int, ...]]:
+    def _depths(self, longest: int) -> Iterator[tuple[int | None, ...]]:
         """Yield choices of depths, but for those that an earlier stage cuts to another choice."""
-        grid = sorted({*(depth for depth in _DEPTHS if depth < longest), longest})
+        grid = [0, *sorted(set(self.depths)), None]
         ways = [grid if each.depth is None else [each.depth] for each in self.stages]
         for depths in product(*ways):
             reached = longest
             for stage, depth in zip(self.stages, depths, strict=True):
-                if stage.depth is None and depth > reached:
-                    break
-                reached = min(reached, depth) or reached
+                if depth is not None:
+                    if stage.depth is None and depth >= max(reached, 1):
+                        break  # all that reach it
+                    reached = min(reached, depth) or reached
             else:
                 yield depths
 
     def _run(
-        self, depths: Sequence[int], grouping: Grouping, score: ScoreRows
+        self, depths: Sequence[int | None], grouping: Grouping, score: ScoreRows
     ) -> tuple[Ints, Doubles]:
         """Return the rows of all queries in their order, and what each query cost."""
         sizes = np.diff(grouping.offsets)
         query = np.repeat(np.arange(len(sizes)), sizes)
         place = np.arange(len(query)) - grouping.offsets[query]
         order = np.arange(len(query)) if grouping.order is None else grouping.order.copy()
-        reached, left = sizes, np.full(len(sizes), self.budget)
+        longest = int(sizes.max(initial=0))
+        reached, spent = sizes, np.zeros(len(sizes))
         for number, (stage, depth) in enumerate(zip(self.stages, depths, strict=True)):
-            scored = np.minimum(reached, depth)
-            if stage.cost > 0:  # a millionth of a document is for rounding
-                scored = np.minimum(scored, np.floor(left / stage.cost + 1e-6).astype(np.int64))
+            scored = np.minimum(reached, longest if depth is None else min(depth, longest))
+            if stage.cost > 0:
+                with np.errstate(over="ignore"):  # a budget that pays for any number
+                    paid = np.maximum(self.budget - spent, 0.0) / float(stage.cost)
+                scored = np.minimum(scored, np.floor(paid * (1 + _ROUNDING))).astype(np.int64)
             chosen = place < scored[query]
             rows = order[chosen]
             if not len(rows):
                 continue
             order[chosen] = rows[np.lexsort((-score(number, rows), query[chosen]))]
-            left = left - scored * stage.cost
+            spent = spent + scored * stage.cost
             reached = np.where(scored > 0, scored, reached)
-        return order, self.budget - left
+        return order, spent
 
     def _grouped(self, inputs: Mapping[str, Any], qid: Any, group: Any) -> tuple[Grouping, int]:
+        if not isinstance(inputs, Mapping):
+            raise ArgumentError(
+                f"the inputs are a {type(inputs).__name__}",
+                hint="Give the rows of each stage by the name of its input: {'bm25': scores}.",
+            )
         missing = [stage.input for stage in self.stages if stage.input not in inputs]
         if missing:
             raise ArgumentError(
                 f"there is no input {missing[0]!r}",
                 hint=f"Give {', '.join(repr(each.input) for each in self.stages)}.",
             )
+        for stage in self.stages:
+            if not _has_rows(inputs[stage.input]):
+                raise DataError(
+                    f"the input {stage.input!r} is a {type(inputs[stage.input]).__name__}",
+                    hint="Give a list, an array, a sparse matrix or a table with the rows.",
+                )
         lengths = {stage.input: _length(inputs[stage.input]) for stage in self.stages}
         rows = next(iter(lengths.values()))
         if (qid is None) == (group is None):
@@ -231,12 +273,22 @@ def _places(order: Ints, grouping: Grouping) -> Doubles:
     return scores
 
 
+def _has_rows(values: Any) -> bool:
+    if hasattr(values, "shape"):
+        return len(values.shape) > 0
+    return hasattr(values, "__getitem__") and not isinstance(values, str | bytes | Mapping | Set)
+
+
 def _length(values: Any) -> int:
     return int(values.shape[0]) if hasattr(values, "shape") else len(values)
 
 
 def _taken(values: Any, rows: Ints) -> Any:
-    """Return rows of an array, a sparse matrix, a data frame or a sequence."""
+    """Return rows of an array, a sparse matrix, a table or a sequence."""
+    if isinstance(values, pa.Array | pa.ChunkedArray | pa.Table):
+        return values.take(to_arrow(rows))
+    if hasattr(values, "tocsr"):  # of sparse matrices, some formats have no rows
+        return values.tocsr()[rows]
     if hasattr(values, "iloc"):
         return values.iloc[rows]
     return values[rows] if hasattr(values, "shape") else [values[row] for row in rows]
