@@ -107,20 +107,30 @@ def leaderboard_command(
         list[str] | None,
         typer.Option(help="Run on this data set, such as MQ2007; repeatable. Default: all."),
     ] = None,
+    graded_only: Annotated[
+        bool, typer.Option("--graded", help="Graded truth alone, not that of the top k.")
+    ] = False,
     quick: Quick = False,
     page_only: PageOnly = False,
     cluster: ClusterAddress = None,
 ) -> None:
     """Train every model on every data set, and write the table."""
     folder = Setup(results, data, quick).folder("leaderboard")
-    plan = LeaderboardPlan(data, folder, tuple(only or ()), folds=1 if quick else 5, quick=quick)
+    plan = LeaderboardPlan(
+        data,
+        folder,
+        tuple(only or ()),
+        ground_truths=("graded",) if graded_only else ("graded", "top-k"),
+        folds=1 if quick else 5,
+        quick=quick,
+    )
     if not page_only:
         with _progress("Leaderboard") as report:
             run(plan, report, cluster=_cluster(cluster))
     standings = collect(plan.tasks(), folder)
     target = page or folder / "page" / "leaderboard.md"
-    _write(target, leaderboard_page(standings, _measured_with()))
-    draw_leaderboard(standings, target.parent.parent / "images")
+    _write(target, leaderboard_page(standings, _measured_with(), target.stem))
+    draw_leaderboard(standings, target.parent.parent / "images", target.stem)
 
 
 def _add_command(study: Study) -> None:

@@ -16,16 +16,28 @@ _COLUMNS = {
 _FAMILIES = {"literature": "model", "trees": "trees", "peers": "peer"}
 
 
-def leaderboard_page(standings: Sequence[Standing], about: str) -> str:
-    """The whole page; ``about`` says with which versions and on what machine it was measured."""
+def leaderboard_page(standings: Sequence[Standing], about: str, name: str = "leaderboard") -> str:
+    """The whole page.
+
+    Args:
+        standings: The results.
+        about: With which versions and on what machine it was measured.
+        name: Of the page and its pictures; a page of another name is of some data sets only.
+    """
     marks = _marks(standings)
+    title, only = "Leaderboard", ""
+    if name != "leaderboard":
+        sets = dict.fromkeys(standing.collection for standing in standings)
+        title, only = f"Leaderboard: {', '.join(sets)}", "".join(f" --only {each}" for each in sets)
     about = f"{about} {_made_by(standings, marks)}"
     run = f"What has run: {'; '.join(map(_title, standings))}."
-    parts = [_INTRODUCTION.format(trials=TREE_TRIALS, run=run, about=about), *_findings(standings)]
-    parts += ["## Beside published figures\n", _published(standings)]
+    words = {"title": title, "only": only, "name": name, "run": run, "about": about}
+    parts = [_INTRODUCTION.format(trials=TREE_TRIALS, **words), *_findings(standings)]
+    if any(beside_published(standings)):
+        parts += ["## Beside published figures\n", _published(standings)]
     parts += ["## FocusedRank and its two halves\n", _focused(standings)]
     pictures = dict.fromkeys(standing.truth for standing in standings)
-    parts += [f"![All entries, {truth}](../images/leaderboard-{truth}.svg)\n" for truth in pictures]
+    parts += [f"![All entries, {truth}](../images/{name}-{truth}.svg)\n" for truth in pictures]
     for standing in standings:
         parts.append(f"## {_title(standing)}\n")
         parts.append(f"{COLLECTIONS[standing.collection].about}.{_lacks(standing)}\n")
@@ -33,7 +45,7 @@ def leaderboard_page(standings: Sequence[Standing], about: str) -> str:
     return "\n".join(parts)
 
 
-_INTRODUCTION = """# Leaderboard
+_INTRODUCTION = """# {title}
 
 Every model of the literature, gradient-boosted trees with Podium's losses, and what people train
 today. {run}
@@ -41,7 +53,7 @@ today. {run}
 Written by
 
 ```sh
-python -m studies leaderboard DATA --page docs/studies/leaderboard.md
+python -m studies leaderboard DATA{only} --page docs/studies/{name}.md
 ```
 
 Five folds: three parts train, one chooses parameters, one tests; test queries choose nothing.

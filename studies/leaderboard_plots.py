@@ -14,8 +14,10 @@ _COLOURS = {"literature": "#4477aa", "trees": "#228833", "peers": "#cc6677"}
 _WORDS = {"literature": "models", "trees": "trees with Podium's losses", "peers": "peers"}
 
 
-def draw_leaderboard(standings: Sequence[Standing], folder: Path) -> list[Path]:
-    """Draw what there are results for; return the files."""
+def draw_leaderboard(
+    standings: Sequence[Standing], folder: Path, name: str = "leaderboard"
+) -> list[Path]:
+    """Draw what there are results for, for the page of this name; return the files."""
     plt = pyplot()
     folder.mkdir(parents=True, exist_ok=True)
     files = []
@@ -27,7 +29,7 @@ def draw_leaderboard(standings: Sequence[Standing], folder: Path) -> list[Path]:
     for truth in ("graded", "top-k"):
         shown = [each for each in standings if each.truth == truth]
         if shown:
-            files.append(_draw_entries(plt, shown, folder / f"leaderboard-{truth}.svg"))
+            files.append(_draw_entries(plt, shown, folder / f"{name}-{truth}.svg"))
     return files
 
 

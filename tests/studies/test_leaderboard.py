@@ -73,6 +73,13 @@ def test_results_are_computed_once_and_make_a_page(folder: Path, tmp_path: Path)
     assert "Measured in a test." in text
     pictures = draw_leaderboard(standings, tmp_path / "images")
     assert [picture.name for picture in pictures] == ["leaderboard-top-k.svg"]
+    # A page of some data sets says how it was made, and has pictures of its own.
+    text = leaderboard_page(standings, "Measured in a test.", "small")
+    assert text.startswith("# Leaderboard: MQ2008\n")
+    assert "studies leaderboard DATA --only MQ2008 --page docs/studies/small.md\n" in text
+    assert "(../images/small-top-k.svg)" in text
+    pictures = draw_leaderboard(standings, tmp_path / "images", "small")
+    assert [picture.name for picture in pictures] == ["small-top-k.svg"]
 
 
 def test_a_result_has_the_values_of_its_test_queries(folder: Path, tmp_path: Path) -> None:
