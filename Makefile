@@ -156,7 +156,8 @@ wheel: $(BIN)/python | web-types ## build the wheel, install it in an empty envi
 	$(BIN)/twine check --strict dist/*.whl
 	$(BIN)/python -m tests.release.wheel_contents dist/*.whl
 	$(BIN)/python -m venv $(CLEAN)
-	$(CLEAN)/bin/python -m pip install --quiet dist/*.whl
+	$(BIN)/uv pip install --quiet --python $(CLEAN)/bin/python dist/*.whl || \
+	  $(CLEAN)/bin/python -m pip install --quiet dist/*.whl
 	$(CLEAN)/bin/python -I -c 'import podium; print("podium", podium.__version__, podium.__file__)'
 	$(CLEAN)/bin/podium --version
 	$(CLEAN)/bin/python tests/run_markdown.py README.md

@@ -20,7 +20,7 @@ from podium.serving import ServingSettings, parse_model
 from tests.serving.hostile import hostile_requests, large_requests, post
 from tests.serving.service import ADMIN, NAMES, bearer, command, serving, trees, write_tokens
 
-GENERATED = {"short": (80, 600, 200), "full": (1_200, 10_000, 10_000)}
+GENERATED = {"short": (30, 225, 200), "full": (1_200, 10_000, 10_000)}
 """Schemathesis's examples per route, how many requests that makes at least, and those of our own:
 in CI, and before a release."""
 SIZES = ["short", pytest.param("full", marks=pytest.mark.long)]
