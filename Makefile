@@ -110,17 +110,19 @@ mutants: $(BIN)/python ## mutation testing: make mutants MODULES="measures.stati
 	$(BIN)/python -m tests.mutation $(MODULES) $(MUTANTS_ARGS)
 
 # Engines in several processes share the cores: a thread that waits must not keep one busy.
+# The fast tests are handed out by files, so that what a file sets up is set up in one process alone;
+# the slow ones one by one, but for those that share an engine or a cluster.
 fast slow coverage: export OMP_WAIT_POLICY = PASSIVE
 
 fast: $(BIN)/python ## the fast tests, in two processes, as CI runs them
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --durations=15 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=15 $(PYTEST_ARGS)
 
 slow: $(BIN)/python ## the slow tests but for the longest, in two processes, as CI runs them
 	$(BIN)/python -m pytest -m 'slow and not long' -n 2 --dist loadgroup --durations=15 $(PYTEST_ARGS)
 
 # Not in CI, for its time.
 coverage: $(BIN)/python ## the fast tests, in two processes, with coverage and its bound
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --cov --durations=10 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --durations=10 $(PYTEST_ARGS)
 
 # The site must work without a network: no page may load a script, style or image from elsewhere.
 docs: $(BIN)/python ## the site, in site/, with warnings as errors
