@@ -231,6 +231,8 @@ def decide(
                 hint="Complete its run, or choose conventions that count them as 0, such as "
                 "podium.",
             )
+    for requirement in requirements:
+        _check_bound(comparison, requirement)
     look = Look() if look is None else look
     slices = None
     if properties is not None:
@@ -266,14 +268,27 @@ def _parts(requirement: Requirement, slices: Sequence[Slice] | None, queries: in
     return column_slices(slices, requirement.column, requirement.value)
 
 
+def _check_bound(comparison: Comparison, requirement: Requirement) -> None:
+    """Refuse a bound that stops nothing, such as a margin of 5 where 5 % is meant."""
+    measure = requirement.measure
+    if measure not in comparison.values:
+        known = ", ".join(map(repr, comparison.measures))
+        raise ArgumentError(f"{measure!r} was not compared", hint=f"There are: {known}.")
+    values = comparison.values[measure]
+    if not measure.larger_is_better or values.min() < 0:  # 0 is not the worst value then
+        return
+    mean = comparison.summaries[measure][comparison.baseline].mean
+    if requirement.factor * mean + requirement.offset < 0:
+        raise ArgumentError(
+            f"{requirement.text!r} would be met by a system that finds nothing: the baseline's "
+            f"mean is {mean:.4f}",
+            hint="Give a bound above 0, or the margin in percent: 'baseline - 1%'.",
+        )
+
+
 def _tested(
     comparison: Comparison, requirement: Requirement, system: str, part: Slice, *, level: float
 ) -> RequirementResult:
-    if requirement.measure not in comparison.values:
-        known = ", ".join(map(repr, comparison.measures))
-        raise ArgumentError(
-            f"{requirement.measure!r} was not compared", hint=f"There are: {known}."
-        )
     table = comparison.values[requirement.measure][part.members]
     values: Doubles = table[:, comparison.systems.index(system)]
     if requirement.against_baseline:
