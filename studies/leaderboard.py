@@ -104,7 +104,7 @@ class LeaderboardPlan:
                     if self.entries and entry.name not in self.entries:
                         continue
                     curve = entry.family == "curve"
-                    if curve and (self.quick or truth == "graded" or collection not in CURVES_ON):
+                    if curve and (self.quick or collection not in CURVES_ON):
                         continue
                     for fold in range(self.folds):
                         yield LeaderboardTask(collection, truth, entry.name, fold)
