@@ -133,7 +133,9 @@ def _point(model: Model, beta: float) -> Entry:
         return make_ranker("linear", replace(_focused_loss(model), beta=beta))
 
     grid = {} if model is focused_boost else {"alpha": [1e-4, 1e-2, 1.0]}
-    return Entry(f"{model.name} beta {beta}", "curve", ranker, lambda _truth: grid)
+    return Entry(
+        f"{model.name} beta {beta}", "curve", ranker, lambda _truth: grid, orders_grades=True
+    )
 
 
 def _focused_loss(model: Model) -> Focused:

@@ -15,12 +15,13 @@ from podium.data import Dataset, write_letor
 from podium.errors import ArgumentError, PodiumError
 from studies.collections import COLLECTIONS, available, graded, load_folds
 from studies.leaderboard import (
+    CHOSEN_BY,
     LeaderboardPlan,
     read_leaderboard,
     results_file,
     run,
 )
-from studies.leaderboard_models import ENTRIES
+from studies.leaderboard_models import ENTRIES, Truth
 from studies.leaderboard_page import leaderboard_page
 from studies.leaderboard_plots import draw_leaderboard
 from studies.provenance import leaderboard_code
@@ -33,18 +34,19 @@ SOME = ("AdaRank", "ListNet", "FocusedNet", "RankNet", "trees ListNet")
 PEERS = ("LightGBM lambdarank", "XGBoost rank:ndcg", "CatBoost YetiRank")
 
 
+def write_folds(data: Dataset, root: Path) -> Path:
+    """A data folder that has a data set as MQ2008."""
+    target = root / "letor" / "MQ2008"
+    target.mkdir(parents=True)
+    for part, queries in enumerate(np.split(np.arange(len(data)), 5), 1):
+        write_letor(data.select(queries), target / f"S{part}.txt.gz")
+    return root
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with an MQ2008 of eighty queries."""
-    root = tmp_path_factory.mktemp("data")
-    target = root / "letor" / "MQ2008"
-    target.mkdir(parents=True)
-    data = made_up(80, 15)
-    for part in range(5):
-        write_letor(
-            data.select(np.arange(part * 16, part * 16 + 16)), target / f"S{part + 1}.txt.gz"
-        )
-    return root
+    return write_folds(made_up(80, 15), tmp_path_factory.mktemp("data"))
 
 
 def small_plan(folder: Path, results: Path, *entries: str) -> LeaderboardPlan:
@@ -95,6 +97,21 @@ def test_a_result_has_the_values_of_its_test_queries(folder: Path, tmp_path: Pat
     assert standing.rows["ListNet"].mean("kERR(k=10)") == pytest.approx(
         np.mean(result.values["kERR(k=10)"])
     )
+
+
+@pytest.mark.parametrize("truth", ["graded", "top-k"])
+def test_points_of_the_curves_over_beta(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, truth: Truth
+) -> None:
+    monkeypatch.setenv("PODIUM_THREADS", "1")  # in this process, where the data set can be named
+    monkeypatch.setattr("studies.leaderboard.CURVES_ON", ("MQ2008",))
+    # More relevant documents than a top k has: FocusedNet wants these in an order.
+    folder = write_folds(made_up(20, 50), tmp_path)
+    plan = small_plan(folder, tmp_path, "FocusedNet beta 0.5")
+    (task,) = run(replace(plan, ground_truths=(truth,), quick=False))
+    result = read_leaderboard(tmp_path, "MQ2008", truth)[task]
+    assert set(result.parameters) == {"alpha"}
+    assert 0.5 < np.mean(result.values[CHOSEN_BY[truth]]) < 1
 
 
 def test_results_name_the_code_that_computed_them(
