@@ -106,7 +106,7 @@ plain: $(BIN)/python ## tests of measures, losses and readers with all compiled 
 # All modules take hours: name some, by area or by module. What was run is not run again.
 MODULES ?=
 MUTANTS_ARGS ?= --sample 40 --seed 0 --jobs 2
-mutants: $(BIN)/python ## mutation testing: make mutants MODULES="measures.statistics desk"
+mutants: $(BIN)/python ## mutation testing: make mutants MODULES="measures.comparison.statistics"
 	$(BIN)/python -m tests.mutation $(MODULES) $(MUTANTS_ARGS)
 
 # Engines in several processes share the cores: a thread that waits must not keep one busy.
@@ -184,13 +184,18 @@ AUDIT_ARGS ?=
 audit: $(RELEASE)/bin/pip-audit ## advisories against what deployments install: pip-audit and npm audit
 	$(RELEASE)/bin/python -m tests.release.audit $(AUDIT_ARGS)
 
+# A bill names what it is of, with the version, which neither pyproject.toml nor package.json has; npm
+# takes the name from the folder.
+SBOM := build/podium-studio-web
+sbom: VERSION = $(shell $(BIN)/python -c 'import podium; print(podium.__version__)')
 sbom: $(RELEASE)/bin/pip-audit ## bills of materials of the deployments (CycloneDX), in dist/
-	mkdir -p dist
+	mkdir -p dist $(SBOM)
+	sed 's/^dynamic = \["version"\]$$/version = "$(VERSION)"/' pyproject.toml > $(SBOM)/pyproject.toml
 	for name in studio serving; do \
-	  $(RELEASE)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --of JSON \
+	  $(RELEASE)/bin/cyclonedx-py requirements --pyproject $(SBOM)/pyproject.toml --output-reproducible --of JSON \
 	    -o dist/podium-$$name.cdx.json deploy/locks/$$name.txt || exit 1; done
-	mkdir -p build/sbom && cp package.json package-lock.json .npmrc build/sbom
-	cd build/sbom && npm pkg set version=$$($(abspath $(BIN))/python -c 'import podium; print(podium.__version__)') && \
+	cp package.json package-lock.json .npmrc $(SBOM)
+	cd $(SBOM) && npm pkg set version=$(VERSION) && \
 	  npm sbom --package-lock-only --sbom-format cyclonedx > $(CURDIR)/dist/podium-pages.cdx.json
 
 extras: $(BIN)/python ## do all extras resolve together?

@@ -179,12 +179,14 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _PACKAGES:
-        return import_module(f"podium.{name}")
-    if name in _MODULE_OF:
-        return getattr(import_module(f"podium.{_MODULE_OF[name]}"), name)
-    raise AttributeError(f"module 'podium' has no attribute {name!r}")
+if not TYPE_CHECKING:  # a type checker would take every name for one that exists
+
+    def __getattr__(name: str) -> Any:
+        if name in _PACKAGES:
+            return import_module(f"podium.{name}")
+        if name in _MODULE_OF:
+            return getattr(import_module(f"podium.{_MODULE_OF[name]}"), name)
+        raise AttributeError(f"module 'podium' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

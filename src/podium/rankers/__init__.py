@@ -52,22 +52,24 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "RankingLoss":  # a torch module: importing it imports torch
-        from podium.rankers.torch_loss import RankingLoss
+if not TYPE_CHECKING:  # a type checker would take every name for one that exists
 
-        return RankingLoss
-    if name == "CrossEncoderLoss":
-        from podium.rankers.cross_encoder_loss import CrossEncoderLoss
+    def __getattr__(name: str) -> Any:
+        if name == "RankingLoss":  # a torch module: importing it imports torch
+            from podium.rankers.torch_loss import RankingLoss
 
-        return CrossEncoderLoss
-    if name in ("TextEmbedder", "TextRanker", "out_of_fold_scores"):
-        try:
-            import torch as _torch  # noqa: F401
-            import transformers as _transformers  # noqa: F401
-        except ImportError as error:
-            raise MissingPackageError("transformers and torch", extra="text") from error
-        from podium.rankers import text, text_embedder
+            return RankingLoss
+        if name == "CrossEncoderLoss":
+            from podium.rankers.cross_encoder_loss import CrossEncoderLoss
 
-        return getattr(text_embedder if name == "TextEmbedder" else text, name)
-    raise AttributeError(f"module 'podium.rankers' has no attribute {name!r}")
+            return CrossEncoderLoss
+        if name in ("TextEmbedder", "TextRanker", "out_of_fold_scores"):
+            try:
+                import torch as _torch  # noqa: F401
+                import transformers as _transformers  # noqa: F401
+            except ImportError as error:
+                raise MissingPackageError("transformers and torch", extra="text") from error
+            from podium.rankers import text, text_embedder
+
+            return getattr(text_embedder if name == "TextEmbedder" else text, name)
+        raise AttributeError(f"module 'podium.rankers' has no attribute {name!r}")
