@@ -177,4 +177,4 @@ def test_names_of_the_package() -> None:
     assert "data" in dir(podium)
     assert podium.data.Dataset.__name__ == "Dataset"
     with pytest.raises(AttributeError, match="no attribute 'colour'"):
-        podium.colour  # noqa: B018
+        podium.colour  # type: ignore[attr-defined]  # noqa: B018
