@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
+from contextlib import closing
 
+import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import insert, inspect, select, text, update
@@ -12,7 +15,7 @@ from podium.studio.accounts.identity import Member, Person
 from podium.studio.judging import corrections
 from podium.studio.judging.service import JudgingService
 from podium.studio.settings import Settings
-from podium.studio.store.database import connect, reading
+from podium.studio.store.database import connect, reading, write_ahead
 from podium.studio.store.enums import Role
 from podium.studio.store.migrate import downgrade, revisions, upgrade
 from podium.studio.store.tables import (
@@ -70,6 +73,25 @@ def test_servers_that_start_together_migrate_one_after_the_other(database):
     for thread in threads:
         thread.join()
     assert errors == []
+
+
+def test_a_write_ahead_log_waits_where_sqlite_says_at_once_that_a_file_is_locked(tmp_path):
+    def file():
+        return sqlite3.connect(
+            tmp_path / "studio.db", timeout=0, isolation_level=None, check_same_thread=False
+        )
+
+    with closing(file()) as other, closing(file()) as own:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(sqlite3.OperationalError, match="database is locked"):
+            own.execute("PRAGMA journal_mode=WAL")
+        waiting = threading.Thread(target=write_ahead, args=(own,))
+        waiting.start()
+        waiting.join(0.3)
+        assert waiting.is_alive()
+        other.execute("COMMIT")
+        waiting.join()
+        assert own.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 def test_data_of_the_first_version_go_up_and_down(database):

@@ -23,6 +23,8 @@ _ATTEMPTS = 5
 _RETRY_SECONDS = 8.0
 """People wait for an answer: after this long they are told that there is none."""
 _CONNECT_SECONDS = 5
+_LOCK_SECONDS = 30
+"""How long one that wants to write to SQLite waits for the one that does."""
 _RETRIED = {"40001", "40P01"}
 """Serialisation failure and deadlock, by PostgreSQL's numbers: trying again is the answer."""
 
@@ -43,7 +45,7 @@ def connect(settings: Settings, *, seconds: float | None = None, pooled: bool = 
     if settings.database.startswith("sqlite"):
         # Values can be passwords' hashes and people's addresses: no error may quote them.
         engine = create_engine(
-            settings.database, connect_args={"timeout": 30}, hide_parameters=True
+            settings.database, connect_args={"timeout": _LOCK_SECONDS}, hide_parameters=True
         )
         _prepare_sqlite(engine)
         return engine
@@ -151,7 +153,8 @@ def _prepare_sqlite(engine: Engine) -> None:
     @event.listens_for(engine, "connect")
     def _settings(connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None  # SQLAlchemy begins transactions, see below
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        write_ahead(connection)
+        for pragma in ("synchronous=FULL", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")
@@ -159,3 +162,21 @@ def _prepare_sqlite(engine: Engine) -> None:
         # A transaction that reads first and writes later could meet another writer half-way.
         reads = connection.get_execution_options().get("podium_reads", False)
         connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
+
+def write_ahead(connection: sqlite3.Connection) -> None:
+    """Keep a write-ahead log.
+
+    Where several open a new file together, SQLite may say at once that it is locked: unlike
+    statements, this change does not always wait.
+    """
+    end = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > end:
+                raise
+            time.sleep(random.uniform(0.01, 0.03))  # noqa: S311 - no secret
+        else:
+            return
