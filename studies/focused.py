@@ -138,9 +138,7 @@ def _comparison(
         )
         if standing.truth == "top-k":
             ahead, behind, total = counts["ahead"], counts["behind"], sum(counts.values())
-    verdict: ClaimVerdict = (
-        "reproduced" if ahead == total else "partly" if ahead else "not reproduced"
-    )
+    verdict = _verdict(ahead, ahead, total)
     levels = [
         f"κ-NDCG@10 of FocusedNet {each.rows['FocusedNet'].mean(each.measure):.3f} here"
         for each in standings
@@ -161,6 +159,13 @@ def _comparison(
     )
 
 
+def _verdict(held: int, partly: int, total: int) -> ClaimVerdict:
+    """Of so many comparisons on the truth of the top k; graded truth alone decides nothing."""
+    if not total:
+        return "not run"
+    return "reproduced" if held == total else "partly" if partly else "not reproduced"
+
+
 def _curve(item: str, standings: Sequence[Standing], why: str) -> Claim:
     says = "performance rises with beta to a maximum and drops; the variation is small (2.7 %)"
     if not standings:
@@ -174,9 +179,7 @@ def _curve(item: str, standings: Sequence[Standing], why: str) -> Claim:
                 inner += rises and drops
                 some += rises or drops
                 total += 1
-    verdict: ClaimVerdict = (
-        "reproduced" if inner == total else "partly" if some else "not reproduced"
-    )
+    verdict = _verdict(inner, some, total)
     left_out = [
         f"{model.name} ({standing.truth}) was not run at every beta"
         for standing in standings

@@ -19,11 +19,15 @@ from podium.cluster import read_results
 from podium.data import write_letor
 from podium.errors import ArgumentError
 from podium.losses import ListMLE, ListNet, RankCosine
+from studies import focused
 from studies.__main__ import STUDIES
 from studies.bounds import INEQUALITIES, random_cases, ratios
 from studies.claims import Claim, claims_table, read_claims
 from studies.consistency import ORDERS, population_scores
 from studies.evidence import NUMBERED, evidence_page
+from studies.leaderboard import CHOSEN_BY
+from studies.leaderboard_models import ENTRIES, Truth
+from studies.standings import Row, Standing
 from studies.study import Setup, run_study
 from tests.rankers.made_up import made_up
 
@@ -101,6 +105,16 @@ def test_the_evidence_of_the_site_is_that_of_its_pages() -> None:
         "leaderboard-more",
         "index",
     }
+
+
+def test_graded_truth_alone_decides_nothing_about_focused_rank() -> None:
+    def standing(truth: Truth) -> Standing:
+        values = {CHOSEN_BY[truth]: np.linspace(0, 1, 5)}
+        return Standing("MQ2007", truth, {name: Row(name, values, 0.5, 1, ()) for name in ENTRIES})
+
+    for check in (focused._curve, focused._comparison):
+        assert check("", [standing("graded")], "").verdict == "not run"
+        assert check("", [standing("graded"), standing("top-k")], "").verdict == "not reproduced"
 
 
 def run_studies(*arguments: object) -> subprocess.CompletedProcess[str]:
