@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -99,8 +100,10 @@ class Server:
     ) -> None:
         self.port = port
         self._workers = workers
+        self._exports = tempfile.TemporaryDirectory()
         self._environment = {
             **os.environ,
+            "PODIUM_STUDIO_EXPORTS": self._exports.name,
             "PODIUM_STUDIO_DATABASE": database,
             "PODIUM_STUDIO_POOL_SIZE": str(pool),
             **{f"PODIUM_STUDIO_{name.upper()}": value for name, value in settings.items()},

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -283,3 +285,9 @@ def test_files_that_would_score_otherwise_are_not_written(
     with pytest.raises(DataError, match=r"Solr would score a golden row .* off"):
         export_ranker(ranker, "careless", tmp_path / "export")
     assert not (tmp_path / "export").exists()
+
+
+def test_a_base_installation_is_told_the_one_extra_it_lacks() -> None:
+    code = "import sys\nsys.modules['sklearn'] = None\nimport podium.export\n"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert "scikit-learn is not installed: pip install 'podium[export]'." in done.stderr

@@ -1,5 +1,13 @@
 """Rankers in other engines' formats, and the check that they score the same there."""
 
+from podium.errors import MissingPackageError
+
+try:
+    import sklearn as _sklearn  # noqa: F401
+except ImportError as error:
+    # Not podium[rankers], which would be the first of two installations.
+    raise MissingPackageError("scikit-learn", extra="export") from error
+
 from podium.export.folder import ExportFolder, GoldenRows
 from podium.export.live import LiveEngine
 from podium.export.live.connect import connect_engine
