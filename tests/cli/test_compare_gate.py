@@ -96,8 +96,9 @@ def test_without_requirements_errors_exit_with_1() -> None:
 
 
 def test_slices_looks_and_levels_reach_the_decision() -> None:
+    Path("more.tsv").write_text(Path("queries.tsv").read_text().rstrip("\n") + "\n999\tmaps\n")
     done = podium(
-        *("compare", "truth.qrels", "weak.run", "strong.run", "--slices", "queries.tsv"),
+        *("compare", "truth.qrels", "weak.run", "strong.run", "--slices", "more.tsv"),
         *("--require", "nDCG@10 >= baseline - 0.05 in each kind", "--look", "2/4"),
         *("--level", "0.1", "--json", "-o", "report.html", "-o", "report.md", "-o", "report.tex"),
     )
@@ -107,10 +108,13 @@ def test_slices_looks_and_levels_reach_the_decision() -> None:
         ("kind=how-to", 15),
         ("kind=news", 25),
     ]
+    untested = "No query of kind=maps was compared."
+    assert decision["left_out"] == [untested]
     for report in ("report.html", "report.md", "report.tex"):
         text = Path(report).read_text()
         assert "kind=how-to" in text
         assert "Look 2 of 4" in text
+        assert untested in text
 
 
 def test_a_report_has_slices_texts_and_lists(folder: Path) -> None:

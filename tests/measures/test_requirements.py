@@ -332,6 +332,28 @@ def test_a_slice_that_loses_stops_a_system_that_gains_over_all() -> None:
     ]
 
 
+def test_slices_that_were_not_compared_are_told() -> None:
+    truth, runs = made_up(queries=40)
+    comparison = compare("nDCG@5", truth, runs)
+    language = {query: "de" if number < 20 else "en" for number, query in enumerate(truth)}
+    language |= {"q0": None, "q39": None, **{f"x{n}": f"l{n}\n!" for n in range(7)}}
+    words = {query: number for number, query in enumerate(truth)} | {"x0": 10_000}
+    properties = {"language": language, "words": words}
+    wishes = ["nDCG@5 >= baseline - 0.3 in each language", "nDCG@5 >= 0.01 in language=de"]
+    decision = comparison.require(*wishes, properties=properties)
+    sentences = (
+        "2 of 40 compared queries have no value of language, and are in no slice.",
+        "No query of language=l0 !, language=l1 !, language=l2 !, language=l3 !, language=l4 ! and "
+        "2 more was compared.",
+    )
+    assert decision.left_out == sentences
+    assert decision.notes()[-2:] == list(sentences)
+    # A slice that is named, or ranges, which every number is in, leave nothing out.
+    assert comparison.require(wishes[1], properties=properties).left_out == ()
+    ranges = comparison.require("nDCG@5 >= 0.01 in each words", properties=properties)
+    assert (len(ranges.results), ranges.left_out) == (3, ())
+
+
 def test_properties_that_do_not_fit_are_refused() -> None:
     truth, runs = made_up(queries=6)
     comparison = compare("nDCG@5", truth, runs)

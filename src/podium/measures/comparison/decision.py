@@ -19,6 +19,7 @@ from podium.measures.comparison.slices import (
     QueryProperties,
     Slice,
     column_slices,
+    left_out_of_slices,
     property_columns,
     slices_of,
 )
@@ -145,12 +146,14 @@ class Decision:
         level: The level of all looks together.
         look: The look that this is.
         ships: For each system, whether all its requirements are shown.
+        left_out: What requirements of each slice do not cover, one sentence each.
     """
 
     results: tuple[RequirementResult, ...]
     level: float
     look: Look
     ships: dict[str, bool]
+    left_out: tuple[str, ...] = ()
 
     @property
     def shown(self) -> bool:
@@ -206,7 +209,7 @@ class Decision:
                 f"Losses on fewer than {share:.1%} of queries may be in none of {fewest:,}, where "
                 "no test sees them."
             )
-        return sentences
+        return [*sentences, *self.left_out]
 
 
 def decide(
@@ -253,7 +256,13 @@ def decide(
         system: all(result.shown for result in final if result.system == system)
         for system in comparison.systems[1:]
     }
-    return Decision(final, level, look, ships)
+    columns = dict.fromkeys(each.column for each in requirements if each.column and not each.value)
+    left_out = [
+        sentence
+        for column in columns
+        for sentence in left_out_of_slices(properties, comparison.query_ids, column)
+    ]
+    return Decision(final, level, look, ships, tuple(left_out))
 
 
 def _parts(requirement: Requirement, slices: Sequence[Slice] | None, queries: int) -> list[Slice]:

@@ -211,6 +211,7 @@ def _decision_json(decision: Decision) -> dict[str, Any]:
         "ships": decision.ships,
         "level": decision.level,
         "look": [decision.look.number, decision.look.planned],
+        "left_out": list(decision.left_out),
         "results": [
             {
                 "requirement": each.requirement.text,

@@ -28,6 +28,8 @@ _MOST_VALUES = 8
 _RANGES = 3
 _MOST_SLICES = 1_000
 _EXACT_INTEGERS = 2**53
+_NAMED = 5
+"""How many slices without queries are named."""
 
 
 @dataclass(frozen=True)
@@ -63,24 +65,7 @@ def property_columns(properties: QueryProperties, query_ids: Sequence[str]) -> d
         >>> property_columns({"language": {"q1": "en", "q2": "de"}}, ["q2", "q1"])
         {'language': ['de', 'en']}
     """
-    if is_frame(properties):
-        columns = _of_table(arrow_table(properties))
-    elif isinstance(properties, Mapping) and all(
-        isinstance(column, Mapping) for column in properties.values()
-    ):
-        columns = {
-            str(name): {str(query): value for query, value in column.items()}
-            for name, column in properties.items()
-        }
-    else:
-        raise DataError(
-            f"properties of queries are a {type(properties).__name__}",
-            hint="Give {column: {query id: value}}, or a table with a column query_id.",
-        )
-    if not columns:
-        raise DataError(
-            "queries have no properties", hint="Give at least one column beside the query ids."
-        )
+    columns = _columns(properties)
     for name, column in columns.items():
         missing = next((query for query in query_ids if query not in column), None)
         if missing is not None:
@@ -91,6 +76,37 @@ def property_columns(properties: QueryProperties, query_ids: Sequence[str]) -> d
     return {
         name: [_plain(column[query]) for query in query_ids] for name, column in columns.items()
     }
+
+
+def left_out_of_slices(
+    properties: QueryProperties, query_ids: Sequence[str], column: str
+) -> list[str]:
+    """Say what a claim about each slice of a column does not cover, one sentence each.
+
+    Example:
+        >>> language = {"q1": "de", "q2": None, "q3": "fr"}
+        >>> for sentence in left_out_of_slices({"language": language}, ["q1", "q2"], "language"):
+        ...     print(sentence)
+        1 of 2 compared queries has no value of language, and is in no slice.
+        No query of language=fr was compared.
+    """
+    values = _columns(properties)[column]
+    compared = [_plain(values[query]) for query in query_ids]
+    sentences = []
+    empty = compared.count(None)
+    if empty:
+        verbs = "has no value of {}, and is" if empty == 1 else "have no value of {}, and are"
+        sentences.append(
+            f"{empty:,} of {len(compared):,} compared queries {verbs.format(column)} in no slice."
+        )
+    if not is_numeric(compared):
+        known = {_label(value) for value in compared}
+        absent = sorted({_label(_plain(value)) for value in values.values()} - known - {""})
+        if absent:
+            names = ", ".join(f"{column}={value}" for value in absent[:_NAMED])
+            more = f" and {len(absent) - _NAMED:,} more" if len(absent) > _NAMED else ""
+            sentences.append(f"No query of {names}{more} was compared.")
+    return sentences
 
 
 def slices_of(columns: Mapping[str, Sequence[Any]]) -> list[Slice]:
@@ -109,10 +125,7 @@ def slices_of(columns: Mapping[str, Sequence[Any]]) -> list[Slice]:
         if is_numeric(values):
             slices += _ranges(name, values)
         else:
-            # In one line, whatever a quoted cell has in it.
-            labels = np.array(
-                ["" if value is None else " ".join(str(value).split()) for value in values], object
-            )
+            labels = np.array([_label(value) for value in values], object)
             kinds = sorted({label for label in labels.tolist() if label})
             # The text of a query, or an id: its values are those of single queries.
             if len(kinds) > max(_MOST_VALUES, np.count_nonzero(labels) / 2):
@@ -153,6 +166,11 @@ def is_numeric(values: Sequence[Any]) -> bool:
     )
 
 
+def _label(value: Any) -> str:
+    """A value of a column in one line, whatever a quoted cell has in it; empty for none."""
+    return "" if value is None else " ".join(str(value).split())
+
+
 def _plain(value: Any) -> Any:
     """A number of Python's, None for one that is not finite, or the value as it is."""
     if isinstance(value, np.generic):
@@ -180,6 +198,29 @@ def _ranges(name: str, values: Sequence[Any]) -> list[Slice]:
         if members.any():
             slices.append(Slice(name, " ".join(words), members))
     return slices
+
+
+def _columns(properties: QueryProperties) -> dict[str, dict[str, Any]]:
+    """Each column's values by the ids of queries."""
+    if is_frame(properties):
+        columns = _of_table(arrow_table(properties))
+    elif isinstance(properties, Mapping) and all(
+        isinstance(column, Mapping) for column in properties.values()
+    ):
+        columns = {
+            str(name): {str(query): value for query, value in column.items()}
+            for name, column in properties.items()
+        }
+    else:
+        raise DataError(
+            f"properties of queries are a {type(properties).__name__}",
+            hint="Give {column: {query id: value}}, or a table with a column query_id.",
+        )
+    if not columns:
+        raise DataError(
+            "queries have no properties", hint="Give at least one column beside the query ids."
+        )
+    return columns
 
 
 def _of_table(table: pa.Table) -> dict[str, dict[str, Any]]:
