@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,6 +72,25 @@ def test_trees_as_xgboost_saves_them_are_for_two_targets() -> None:
         TARGETS["solr"].write(request_for(_stump(0, True), "solr", raw=True))
     with pytest.raises(ArgumentError, match=r"goes left in version 1\.5\.11.*1\.5\.12 with --raw"):
         TARGETS["o19s"].write(request_for(_stump(0, True), "o19s", raw=True, version="1.5.11"))
+
+
+@given(seed=SEEDS, trees=st.integers(1, 6), depth=st.integers(0, 4))
+def test_no_root_in_onnx_looks_like_a_leaf_to_older_runtimes(
+    seed: int, trees: int, depth: int
+) -> None:
+    """ONNX Runtime before 1.30 scores a tree by a wrong leaf if its root's children share a number.
+
+    The tests run with a later one, which would not notice.
+    """
+    model = random_model(np.random.default_rng(seed), trees=trees, depth=depth)
+    graph = onnx.load_model_from_string(
+        TARGETS["onnx"].write(request_for(model, "onnx")).files["model.onnx"]
+    ).graph
+    ensemble = next(node for node in graph.node if node.op_type == "TreeEnsemble")
+    found = {item.name: onnx.helper.get_attribute_value(item) for item in ensemble.attribute}
+    assert len(found["tree_roots"]) == trees
+    for root in found["tree_roots"]:
+        assert found["nodes_truenodeids"][root] != found["nodes_falsenodeids"][root]
 
 
 @given(seed=SEEDS, strict=st.booleans(), zero_missing=st.booleans())

@@ -199,7 +199,7 @@ def test_a_data_set_and_rankings() -> None:
 
 REFUSED = [
     (pd.DataFrame({"qid": [1], "document_name": ["a"], "label": [1]}), "no column of document ids"),
-    (pd.DataFrame({"qid": [1], "docno": ["a"], "label": ["x"]}), "type large_string, not numbers"),
+    (pd.DataFrame({"qid": [1], "docno": ["a"], "label": ["x"]}), "string, not numbers"),
     (pl.DataFrame({"qid": [1], "docno": [None], "label": [1]}), "document id is missing"),
     (pl.DataFrame({"qid": [1], "docno": ["a"], "label": [None]}), "not numbers"),
     (pd.DataFrame({"qid": [1], "docno": ["a"], "label": [np.nan]}), "labels of row 0 is nan"),
@@ -275,7 +275,7 @@ def test_missing_values_become_nan() -> None:
         ({"label": "lable"}, "There is no column 'lable'. Did you mean: label?"),
         ({"qid": "query"}, "There is no column 'query'"),
         ({"document_id": "docs"}, "There is no column 'docs'. Did you mean: doc?"),
-        ({"features": ["bm25", "title"]}, "column 'title' is of type large_string, not numbers"),
+        ({"features": ["bm25", "title"]}, "string, not numbers"),
         ({"label": "title"}, "labels are not numbers"),
     ],
 )

@@ -281,20 +281,23 @@ def _tree_attributes(model: TreeModel, feature: Any, threshold: Any) -> dict[str
     helper, types = _package("onnx").helper, _package("onnx").TensorProto
     inner = model.feature >= 0
     splits = np.flatnonzero(inner)
-    # A tree of one leaf has no split in this format: it gets one, with two equal leaves.
+    # A tree of one leaf has no split in this format: it gets one, with two leaves of that value.
+    # Twice the same leaf would do, but ONNX Runtime before 1.30 then reads the value of another.
     lone = np.flatnonzero(~inner & (model.parents() < 0))
-    leaf_number = np.cumsum(~inner) - 1
-    split_number = np.cumsum(inner) - 1
-    number = np.where(inner, split_number, leaf_number)
+    number = _numbers(model)
+    weights = np.empty(np.count_nonzero(~inner))
+    weights[number[~inner]] = model.value[~inner]
+    copies = len(weights) + np.arange(len(lone))
+    weights = np.append(weights, model.value[lone])
 
-    def child(side: Any) -> tuple[list[int], list[int]]:
+    def child(side: Any, leaves_of_lone: Any) -> tuple[list[int], list[int]]:
         nodes = side[splits]
-        numbers = np.append(number[nodes], number[lone])
+        numbers = np.append(number[nodes], leaves_of_lone)
         is_leaf = np.append(~inner[nodes], np.ones(len(lone), np.bool_))
         return numbers.tolist(), is_leaf.astype(np.int64).tolist()
 
-    true, true_leaf = child(model.left)
-    false, false_leaf = child(model.right)
+    true, true_leaf = child(model.left, number[lone])
+    false, false_leaf = child(model.right, copies)
     pad = np.zeros(len(lone))
     roots = number[model.roots].copy()
     position = {node: len(splits) + index for index, node in enumerate(lone.tolist())}
@@ -302,7 +305,6 @@ def _tree_attributes(model: TreeModel, feature: Any, threshold: Any) -> dict[str
         if node in position:
             roots[tree] = position[node]
     modes = np.full(len(splits) + len(lone), _LT if model.strict else _LEQ, np.uint8)
-    weights = model.value[~inner]
     return {
         "n_targets": 1,
         "aggregate_function": _SUM,
@@ -323,6 +325,27 @@ def _tree_attributes(model: TreeModel, feature: Any, threshold: Any) -> dict[str
         "leaf_targetids": [0] * len(weights),
         "leaf_weights": helper.make_tensor("leaves", types.DOUBLE, [len(weights)], weights),
     }
+
+
+def _numbers(model: TreeModel) -> Any:
+    """Number splits and leaves separately, both from 0.
+
+    ONNX Runtime before 1.30 takes a root for a leaf if its two children, a split and a leaf, have
+    the same number (https://github.com/microsoft/onnxruntime/issues/24679). So leaves are numbered
+    from one on for which no root has such children. There is one: each root excludes one of as
+    many as there are leaves, and has at least three leaves below it.
+    """
+    inner = model.feature >= 0
+    number = np.where(inner, np.cumsum(inner), np.cumsum(~inner)) - 1
+    roots = model.roots[inner[model.roots]]
+    left, right = model.left[roots], model.right[roots]
+    mixed = inner[left] != inner[right]
+    split = np.where(inner[left], left, right)[mixed]
+    leaf = np.where(inner[left], right, left)[mixed]
+    leaves = np.count_nonzero(~inner)
+    excluded = set(((number[split] - number[leaf]) % leaves).tolist())
+    first = next(shift for shift in range(leaves) if shift not in excluded)
+    return np.where(inner, number, (number + first) % leaves)
 
 
 def _parsed(content: bytes, features: Sequence[Feature]) -> tuple[Model, str]:
