@@ -2,6 +2,8 @@
 
 import math
 import re
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -223,25 +225,81 @@ def test_queries_that_only_the_baseline_answers_are_not_left_out_in_silence() ->
     assert other.require("nDCG@5 >= baseline - 0.5").shown
 
 
-@pytest.mark.parametrize("bound", ["baseline - 5", "baseline - 5 in each kind", "-0.1"])
+@pytest.mark.parametrize("bound", ["baseline - 5", "-0.1"])
 def test_bounds_that_a_system_without_results_would_meet_are_refused(bound: str) -> None:
     truth, runs = made_up()
     comparison = compare("nDCG@5", truth, runs)
     mean = comparison.summaries["nDCG@5"]["s0"].mean
-    kinds = {"kind": {query: "abc"[int(query[1:]) % 3] for query in truth}}
     with pytest.raises(
         ArgumentError, match=f"that finds nothing: the baseline's mean is {mean:.4f}"
     ):
-        comparison.require(f"nDCG@5 >= {bound}", properties=kinds)
+        comparison.require(f"nDCG@5 >= {bound}")
     # The largest margin that asks for something.
     assert comparison.require(f"nDCG@5 >= baseline - {math.floor(mean * 1e6) / 1e6}").shown
 
 
-def test_margins_of_losses_and_of_negative_values_are_not_bounded_by_zero() -> None:
+def test_bounds_are_checked_in_each_slice_by_its_own_mean() -> None:
+    """A system that answers nothing in one language must not ship by the mean of the others."""
+    truth = {f"q{number}": {"d": 1} for number in range(30)}
+    hard = set(list(truth)[:15])
+    crowd = {f"x{number}": 2.0 + number for number in range(39)}
+    old = {query: {"d": 1.0, **(crowd if query in hard else {})} for query in truth}
+    new = {query: ranked for query, ranked in old.items() if query not in hard}
+    language = {"language": {query: "de" if query in hard else "en" for query in truth}}
+    comparison = compare("RR", truth, {"old": old, "new": new})
+    with pytest.raises(
+        ArgumentError, match=r"finds nothing for language=de: the baseline's mean is 0\.0250"
+    ):
+        comparison.require("RR >= baseline - 0.03 in each language", properties=language)
+    decision = comparison.require("RR >= baseline - 5% in each language", properties=language)
+    assert [each.shown for each in decision.results] == [False, True]
+    # More than the mean of all queries (0.51), less than that of the slice.
+    assert comparison.require("RR >= baseline - 0.9 in language=en", properties=language).shown
+
+
+def test_weights_count_where_bounds_are_checked() -> None:
+    truth = {f"q{number}": {"d": 1} for number in range(30)}
+    old = {query: {"d": 1.0} if query < "q2" else {"x": 1.0} for query in truth}
+    weight = {query: 99.0 if query < "q2" else 1.0 for query in truth}
+    wish = "RR >= baseline - 0.5"
+    with pytest.raises(ArgumentError, match=r"the baseline's mean is 0\.4000"):
+        compare("RR", truth, {"old": old, "new": old}).require(wish)
+    weighted = compare("RR", truth, {"old": old, "new": old}, query_weight=weight)
+    assert weighted.require(wish).results[0].queries == 30
+
+
+@pytest.mark.parametrize(
+    ("wish", "of_nothing"),
+    [
+        ("TopKLoss(k=3) <= baseline + 5", "1"),
+        ("TopKLoss(k=3) <= 1.01", "1"),
+        ("WKT(k=3) <= 3.1", "3"),
+    ],
+)
+def test_bounds_of_losses_that_a_system_without_results_would_meet_are_refused(
+    wish: str, of_nothing: str
+) -> None:
     truth, runs = made_up()
-    assert compare("TopKLoss(k=3)", truth, runs).require("TopKLoss(k=3) <= baseline + 5").shown
-    penalised = "DCG(gains=(-1,0,1))@5"
-    assert compare(penalised, truth, runs).require(f"{penalised} >= baseline - 2").shown
+    name = wish.partition(" ")[0]
+    comparison = compare(name, truth, runs)
+    message = rf"finds nothing.*Give a bound below {of_nothing}, or ask for a gain: '{name[:3]}"
+    with pytest.raises(ArgumentError, match=message):
+        comparison.require(wish)
+    assert comparison.require(f"{name} <= {float(of_nothing) - 1e-6:.6f}").results[0].queries == 60
+
+
+def test_where_the_baseline_is_worse_than_no_results_any_bound_is_tested() -> None:
+    truth, runs = made_up()
+    for measure, wish in (
+        ("DCG(gains=(-9,0,1))@5", "DCG(gains=(-9,0,1))@5 >= baseline - 2"),
+        ("RBPResidual", "RBPResidual <= baseline + 0.5"),
+    ):
+        comparison = compare(
+            measure, truth, runs | {"s0": {q: r | {"?": 9.0} for q, r in runs["s0"].items()}}
+        )
+        assert comparison.require(wish).shown
+    with pytest.raises(ArgumentError, match="finds nothing"):
+        compare("DCG(gains=(-1,0,9))@5", truth, runs).require("DCG(gains=(-1,0,9))@5 >= -0.5")
 
 
 def test_several_systems_are_corrected_by_holm_over_their_joint_claims() -> None:
@@ -330,6 +388,27 @@ def test_a_slice_that_loses_stops_a_system_that_gains_over_all() -> None:
         "nDCG@5 >= baseline - 0.05 in each kind, new, kind=rare: the mean is not beyond the "
         "bound: more queries alone will not show it."
     ]
+
+
+@pytest.mark.parametrize("value", [5, None, b"RR > baseline", ["RR > baseline"]])
+def test_a_requirement_that_is_no_text_is_refused(value: Any) -> None:
+    truth, runs = made_up(queries=6)
+    with pytest.raises(ArgumentError, match=f"a requirement is a {type(value).__name__}"):
+        compare("RR", truth, runs).require(value)
+
+
+def test_signs_may_be_those_of_a_text_processor() -> None:
+    typed = Requirement.parse("nDCG@10 >= baseline - 0.02 in each kind")
+    for text in (
+        "nDCG@10 \u2265 baseline \u2212 0.02 in each kind",
+        "nDCG@10 \u2265baseline\u20130.02 in each kind",
+    ):
+        read = Requirement.parse(text)
+        assert replace(read, text=typed.text) == typed
+    assert Requirement.parse("TopKLoss(k=3) \u2264 0.5").offset == 0.5
+    assert Requirement.parse("Utility >= \u22120.5").offset == -0.5
+    # The names of slices stay as they are.
+    assert Requirement.parse("RR > baseline in kind=a\u2013b").value == "a\u2013b"
 
 
 def test_slices_that_were_not_compared_are_told() -> None:

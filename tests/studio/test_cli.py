@@ -5,19 +5,25 @@ from __future__ import annotations
 import json
 import os
 import re
+import sqlite3
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import chdir, contextmanager
+from contextlib import chdir, closing, contextmanager
 
 import httpx
 import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
+from podium.cli.studio_database import connected
 from podium.data import read_qrels, write_jsonl
+from podium.errors import DataError
 from podium.studio.accounts.service import check_password
 from podium.studio.demo import demo_queries, prepare_demo
 from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction
+from podium.studio.store.migrate import upgrade
 from tests.cli.run_podium import PODIUM, podium
 from tests.ports import free_port
 from tests.studio.factories import PASSWORD
@@ -73,6 +79,52 @@ def answers(client) -> bool:
         return client.get("/healthz").status_code == 200
     except httpx.HTTPError:
         return False
+
+
+@pytest.mark.parametrize(
+    ("database", "message"),
+    [
+        ("sqlite:///.", "sqlite:///.: unable to open database file. Give a file in a folder that"),
+        ("sqlite:///none/x.db", "unable to open database file. Give a file in a folder that"),
+        ("sqlite:///words.txt", "words.txt: file is not a database. Give another file"),
+        (
+            "postgresql+psycopg://me:secret@127.0.0.1:1/x",
+            "TCP/IP connections. Does its server run, and let this user in?",
+        ),
+        ("nonsense", "not a URL of PostgreSQL or SQLite. Give postgresql+psycopg://user@host/name"),
+        ("mysql://me@host/x", "not a URL of PostgreSQL or SQLite. Give postgresql+psycopg://"),
+    ],
+)
+def test_a_database_that_cannot_be_opened_is_one_line_with_what_to_do(database, message, tmp_path):
+    (tmp_path / "words.txt").write_text("no database, " * 100)
+    for words in (["migrate"], ["serve", "--port", 0], ["user", "list"]):
+        told = run(*words, "--database", database, folder=tmp_path, fails=True)
+        assert message in told
+        assert told.count("\n") == 1
+        assert "secret" not in told
+
+
+def test_a_file_that_another_program_keeps_locked_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("podium.studio.store.database._LOCK_SECONDS", 0.2)
+    file = tmp_path / "studio.db"
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with (
+            pytest.raises(
+                DataError, match=r"studio\.db: database is locked\. Another program keeps"
+            ),
+            connected(Settings(database=f"sqlite:///{file}")) as engine,
+        ):
+            upgrade(engine)
+
+
+def test_other_errors_of_the_database_stay_what_they_are(tmp_path):
+    with (
+        pytest.raises(OperationalError, match="no such table"),
+        connected(Settings(database=f"sqlite:///{tmp_path}/empty.db")) as engine,
+        engine.connect() as connection,
+    ):
+        connection.execute(text("select 1 from users"))
 
 
 def test_the_demonstration_is_made_once(engine):

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from podium.cli.text import shown
-from podium.errors import ArgumentError, MissingPackageError
+from podium.errors import ArgumentError, DataError, MissingPackageError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -26,6 +26,14 @@ Database = Annotated[
         "PODIUM_STUDIO_DATABASE, else SQLite in this folder."
     ),
 ]
+
+_SQLITE_HINTS = {
+    "unable to open": "Give a file in a folder that exists and that you may write to.",
+    "not a database": "Give another file, or move this one away.",
+    "is locked": "Another program keeps it locked: end that one, then try again.",
+    "readonly": "Make the file and its folder writable.",
+}
+"""What to do, by what SQLite says."""
 
 
 def need_studio() -> None:
@@ -51,13 +59,44 @@ def settings_for(database: str | None) -> Settings:
 @contextmanager
 def engine_for(database: str | None) -> Iterator[Engine]:
     """Connect to a database."""
+    with connected(settings_for(database)) as engine:
+        yield engine
+
+
+@contextmanager
+def connected(settings: Settings) -> Iterator[Engine]:
+    """Connect to the settings' database; if it cannot be opened, say why and what to do."""
+    from sqlalchemy import exc, make_url
+
     from podium.studio.store.database import connect
 
-    engine = connect(settings_for(database))
+    try:
+        url = make_url(settings.database)
+        name = url.render_as_string(hide_password=True)
+        engine = connect(settings)
+    except (exc.ArgumentError, exc.NoSuchModuleError, ModuleNotFoundError) as error:
+        raise ArgumentError(
+            "the database is not a URL of PostgreSQL or SQLite",
+            hint="Give postgresql+psycopg://user@host/name or sqlite:///file.db, as --database or "
+            "PODIUM_STUDIO_DATABASE.",
+        ) from error
     try:
         yield engine
+    except exc.DatabaseError as error:
+        problem = " ".join(str(error.orig).split()).rstrip("?.")
+        hint = _hint(url.get_backend_name(), problem, isinstance(error, exc.OperationalError))
+        if not hint:
+            raise
+        raise DataError(problem, path=name, hint=hint) from error
     finally:
         engine.dispose()
+
+
+def _hint(backend: str, problem: str, operational: bool) -> str:
+    """What to do about a database that cannot be used; empty for errors of another kind."""
+    if backend != "sqlite":
+        return "Does its server run, and let this user in?" if operational else ""
+    return next((hint for words, hint in _SQLITE_HINTS.items() if words in problem), "")
 
 
 def confirm(question: str, *, yes: bool) -> None:

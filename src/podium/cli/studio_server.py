@@ -13,12 +13,13 @@ import structlog
 import typer
 import uvicorn
 
+from podium.cli.studio_database import connected
 from podium.errors import DataError
 from podium.logs import set_up_logs
 from podium.studio.app import create_app
 from podium.studio.demo import prepare_demo
 from podium.studio.settings import Settings
-from podium.studio.store.database import connect, in_transaction
+from podium.studio.store.database import in_transaction
 from podium.studio.store.migrate import revisions, upgrade
 from podium.studio.store.tokens import digest, new_secret
 from podium.studio.web.assets import require_scripts
@@ -30,10 +31,9 @@ def run_demo(settings: Settings, port: int, browser: bool) -> None:
     """Serve a demonstration on this machine, with tables, account, project and a sign-in link."""
     require_scripts()
     set_up_logs("WARNING", readable=True)
-    engine = connect(settings)
-    upgrade(engine)
-    admin = in_transaction(engine, prepare_demo)
-    engine.dispose()
+    with connected(settings) as engine:
+        upgrade(engine)
+        admin = in_transaction(engine, prepare_demo)
     listening = _listen(port)
     address = f"http://{_HOST}:{listening.getsockname()[1]}"
     app = create_app(settings)
@@ -54,11 +54,10 @@ def run_server(
 ) -> None:
     """Serve a team."""
     require_scripts()
-    engine = connect(settings)
-    if migrate_first:
-        upgrade(engine)
-    present, newest = revisions(engine)
-    engine.dispose()
+    with connected(settings) as engine:
+        if migrate_first:
+            upgrade(engine)
+        present, newest = revisions(engine)
     if present != newest:
         raise DataError(
             f"the database's tables are at revision {present or 'none'}, not {newest}",

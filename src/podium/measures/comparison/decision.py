@@ -24,6 +24,8 @@ from podium.measures.comparison.slices import (
     slices_of,
 )
 from podium.measures.comparison.statistics import differences_of
+from podium.measures.evaluate import evaluate
+from podium.measures.value import Measure
 
 if TYPE_CHECKING:
     from podium.measures.comparison.result import Comparison
@@ -235,16 +237,21 @@ def decide(
                 "podium.",
             )
     for requirement in requirements:
-        _check_bound(comparison, requirement)
+        _check_measure(comparison, requirement)
     look = Look() if look is None else look
     slices = None
     if properties is not None:
         slices = slices_of(property_columns(properties, comparison.query_ids))
+    parts = [_parts(each, slices, len(comparison.query_ids)) for each in requirements]
+    for requirement, chosen in zip(requirements, parts, strict=True):
+        of_nothing = _of_nothing(requirement.measure)
+        for part in chosen:
+            _check_bound(comparison, requirement, part, of_nothing)
     tests = [
         (requirement, system, part)
         for system in comparison.systems[1:]
-        for requirement in requirements
-        for part in _parts(requirement, slices, len(comparison.query_ids))
+        for requirement, chosen in zip(requirements, parts, strict=True)
+        for part in chosen
     ]
     here = look.level(level)
     results = [_tested(comparison, *test, level=here) for test in tests]
@@ -277,22 +284,58 @@ def _parts(requirement: Requirement, slices: Sequence[Slice] | None, queries: in
     return column_slices(slices, requirement.column, requirement.value)
 
 
-def _check_bound(comparison: Comparison, requirement: Requirement) -> None:
-    """Refuse a bound that stops nothing, such as a margin of 5 where 5 % is meant."""
-    measure = requirement.measure
-    if measure not in comparison.values:
+def _check_measure(comparison: Comparison, requirement: Requirement) -> None:
+    if requirement.measure not in comparison.values:
         known = ", ".join(map(repr, comparison.measures))
-        raise ArgumentError(f"{measure!r} was not compared", hint=f"There are: {known}.")
-    values = comparison.values[measure]
-    if not measure.larger_is_better or values.min() < 0:  # 0 is not the worst value then
-        return
-    mean = comparison.summaries[measure][comparison.baseline].mean
-    if requirement.factor * mean + requirement.offset < 0:
         raise ArgumentError(
-            f"{requirement.text!r} would be met by a system that finds nothing: the baseline's "
-            f"mean is {mean:.4f}",
-            hint="Give a bound above 0, or the margin in percent: 'baseline - 1%'.",
+            f"{requirement.measure!r} was not compared", hint=f"There are: {known}."
         )
+
+
+def _check_bound(
+    comparison: Comparison, requirement: Requirement, part: Slice, of_nothing: float
+) -> None:
+    """Refuse a bound that lets a system without results ship, such as a margin of 5 for 5 %.
+
+    Where the baseline itself is worse than no results, a bound may well be so: of Unjudged, or of
+    gains below 0.
+
+    Args:
+        comparison: Has the baseline's values.
+        requirement: The bound.
+        part: The queries that it is about.
+        of_nothing: The measure of an empty list.
+    """
+    weights = comparison.query_weights
+    mean = float(
+        np.average(
+            comparison.values[requirement.measure][part.members, 0],
+            weights=None if weights is None else weights[part.members],
+        )
+    )
+    sign = 1.0 if requirement.measure.larger_is_better else -1.0
+    bound = requirement.factor * mean + requirement.offset
+    if sign * (of_nothing - bound) > 0 >= sign * (of_nothing - mean):
+        side, other = (
+            ("above", "the margin in percent: 'baseline - 1%'")
+            if sign > 0
+            else ("below", f"ask for a gain: '{requirement.name} < baseline'")
+        )
+        raise ArgumentError(
+            f"{requirement.text!r} would be met by a system that finds nothing"
+            + (f" for {part.name}" if part.column else "")
+            + f": the baseline's mean is {mean:.4f}",
+            hint=f"Give a bound {side} {of_nothing:g}, or {other}.",
+        )
+
+
+def _of_nothing(measure: Measure) -> float:
+    """The value of an empty list where there is something to find."""
+    if measure.larger_is_better:
+        return 0.0
+    truth = {"answered": {"d": 1}, "unanswered": {"d": 1}}
+    evaluation = evaluate(measure, truth, {"answered": {"d": 1}})
+    return float(evaluation[measure][evaluation.query_ids.index("unanswered").as_py()])
 
 
 def _tested(

@@ -12,10 +12,13 @@ from podium.measures.value import Measure
 
 _LONGEST = 500
 _NUMBER = r"\d{0,30}\.?\d{1,30}(?:[eE][+-]?\d{1,3})?"
+_SIGN = "[-+\u2212\u2013]"
+_PLAIN = str.maketrans({"\u2212": "-", "\u2013": "-", "\u2265": ">=", "\u2264": "<="})
+"""Signs of a text processor, as they are typed."""
 _TEXT = re.compile(
-    r"\s*(?P<measure>[^<>]+?)\s*(?P<relation>[<>]=?)\s*"
-    rf"(?:(?P<baseline>baseline)(?:\s*(?P<sign>[+-])\s*(?P<offset>{_NUMBER})\s*(?P<percent>%)?)?"
-    rf"|(?P<bound>[+-]?{_NUMBER}))"
+    r"\s*(?P<measure>[^<>\u2264\u2265]+?)\s*(?P<relation>[<>]=?|[\u2264\u2265])\s*"
+    rf"(?:(?P<baseline>baseline)(?:\s*(?P<sign>{_SIGN})\s*(?P<offset>{_NUMBER})\s*(?P<percent>%)?)?"
+    rf"|(?P<bound>{_SIGN}?{_NUMBER}))"
     r"(?:\s+in\s+(?:each\s+(?P<each>.+?)|(?P<column>[^=]+?)\s*=\s*(?P<value>.+?)))?\s*",
     re.DOTALL,
 )
@@ -59,26 +62,31 @@ class Requirement:
 
     @classmethod
     def parse(cls, text: str) -> Requirement:
-        """Read a requirement as it is written."""
+        """Read a requirement as it is written; signs may be those of a text processor."""
+        if not isinstance(text, str):
+            raise ArgumentError(
+                f"a requirement is a {type(text).__name__}", hint=f"Give text. {_HINT}."
+            )
         match = _TEXT.fullmatch(text) if len(text) <= _LONGEST else None
         if match is None:
             raise ArgumentError(f"{text[:80]!r} is not a requirement", hint=f"{_HINT}.")
         measure = parse_measure(match["measure"])
-        smaller = match["relation"].startswith("<")
+        relation = match["relation"].translate(_PLAIN)
+        smaller = relation.startswith("<")
         if smaller == measure.larger_is_better:
             better = "larger" if measure.larger_is_better else "smaller"
             right = ">=" if measure.larger_is_better else "<="
             raise ArgumentError(
                 f"{text.strip()!r}: of {measure!r} {better} values are better",
-                hint=f"Write {right} instead of {match['relation']}.",
+                hint=f"Write {right} instead of {relation}.",
             )
         factor, offset = _bound(match)
-        if match["relation"].endswith("=") and (factor, offset) == (1.0, 0.0):
+        if relation.endswith("=") and (factor, offset) == (1.0, 0.0):
             margin, strict = ("+", "<") if smaller else ("-", ">")
             raise ArgumentError(
                 f"{text.strip()!r} has no margin: that two systems are equal cannot be shown",
                 hint=f"Allow for a loss that does not matter ('{match['measure']} "
-                f"{match['relation']} baseline {margin} 0.005'), or ask for a gain "
+                f"{relation} baseline {margin} 0.005'), or ask for a gain "
                 f"('{match['measure']} {strict} baseline').",
             )
         return cls(
@@ -99,9 +107,9 @@ class Requirement:
 
 def _bound(match: re.Match[str]) -> tuple[float, float]:
     if match["baseline"] is None:
-        factor, offset = 0.0, float(match["bound"])
+        factor, offset = 0.0, float(match["bound"].translate(_PLAIN))
     else:
-        change = float(f"{match['sign'] or '+'}{match['offset'] or 0}")
+        change = float(f"{(match['sign'] or '+').translate(_PLAIN)}{match['offset'] or 0}")
         factor, offset = (1.0 + change / 100, 0.0) if match["percent"] else (1.0, change)
     if not (math.isfinite(factor) and math.isfinite(offset)):
         raise ArgumentError(f"the bound of {match[0].strip()[:80]!r} is infinite", hint=f"{_HINT}.")

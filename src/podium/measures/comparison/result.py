@@ -183,7 +183,10 @@ class Comparison:
 
         return decide(
             self,
-            [Requirement.parse(each) if isinstance(each, str) else each for each in requirements],
+            [
+                each if isinstance(each, Requirement) else Requirement.parse(each)
+                for each in requirements
+            ],
             properties=properties,
             level=level,
             look=Look.parse(look) if isinstance(look, str) else look,
