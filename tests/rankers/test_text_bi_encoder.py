@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,9 @@ def test_vectors_are_normalized_if_the_layout_says_so(tmp_path: Path) -> None:
     assert parts[-1]["type"].endswith(".Normalize")
 
 
+@pytest.mark.skipif(
+    version("huggingface_hub") < "1", reason="older ones copy the place of the cache at import"
+)
 def test_a_checkpoint_by_its_name_has_its_layout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

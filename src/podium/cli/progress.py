@@ -6,7 +6,7 @@ Nothing is shown where standard error is not a terminal; it disappears when the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from rich.console import Console
 from rich.progress import (
@@ -34,9 +34,8 @@ def byte_progress(title: str) -> Iterator[Reporter]:
         TimeRemainingColumn(),
         console=console,
         transient=True,
-        disable=not console.is_terminal,
     )
-    with progress:
+    with _shown(progress):
         task = progress.add_task(title, total=None)
 
         def report(done: int, total: int | None) -> None:
@@ -56,15 +55,19 @@ def stage_progress() -> Iterator[Callable[[str], Reporter]]:
         TimeElapsedColumn(),
         console=console,
         transient=True,
-        disable=not console.is_terminal,
     )
-    with bars:
+    with _shown(bars):
 
         def stage(title: str) -> Reporter:
             task = bars.add_task(title, total=None)
             return lambda done, total: bars.update(task, completed=done, total=total)
 
         yield stage
+
+
+def _shown(progress: Progress) -> AbstractContextManager[object]:
+    """Show bars on a terminal alone: in old Rich even a disabled one ends with an empty line."""
+    return progress if progress.console.is_terminal else nullcontext()
 
 
 def spinner(title: str) -> AbstractContextManager[Status]:
