@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from studies.leaderboard_models import BETAS, FOCUSED
+from studies.leaderboard_models import BETAS, FOCUSED, K
 from studies.plots import pyplot, save
 from studies.standings import ERR, Standing
 
@@ -50,10 +50,12 @@ def _draw_curves(plt: Any, standings: Sequence[Standing], file: Path) -> Path:
         for axis, model in zip(line, shown, strict=True):
             for measure, style in ((standing.measure, "o-"), (ERR[standing.truth], "s--")):
                 means = [standing.rows[f"{model.name} beta {beta}"].mean(measure) for beta in BETAS]
-                axis.plot(BETAS, means, style, label=measure, markersize=4)
-            axis.set(title=f"{model.name}, {standing.collection}", xlabel="beta")
+                short = measure.replace(f"(k={K})", "")
+                axis.plot(BETAS, means, style, label=short, markersize=4)
+            title = f"{model.name}, {standing.collection}, {standing.truth}"
+            axis.set(title=title, xlabel="beta")
             axis.grid(alpha=0.3)
-    axes[0][0].legend(frameon=False, fontsize=8)
+        line[0].legend(frameon=False, fontsize=8)  # graded and top-k have measures of their own
     return save(figure, file)
 
 

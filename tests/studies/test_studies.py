@@ -99,12 +99,7 @@ def test_evidence_has_every_numbered_item_once(tmp_path: Path) -> None:
 
 def test_the_evidence_of_the_site_is_that_of_its_pages() -> None:
     assert (PAGES / "index.md").read_text() == evidence_page(PAGES)
-    assert {page.stem for page in PAGES.glob("*.md")} == {
-        *STUDIES,
-        "leaderboard",
-        "leaderboard-more",
-        "index",
-    }
+    assert {page.stem for page in PAGES.glob("*.md")} == {*STUDIES, "leaderboard", "index"}
 
 
 def test_graded_truth_alone_decides_nothing_about_focused_rank() -> None:
