@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -100,10 +102,11 @@ class Server:
     ) -> None:
         self.port = port
         self._workers = workers
-        self._exports = tempfile.TemporaryDirectory()
+        exports = tempfile.mkdtemp(prefix="podium-exports-")
+        weakref.finalize(self, shutil.rmtree, exports, ignore_errors=True)
         self._environment = {
             **os.environ,
-            "PODIUM_STUDIO_EXPORTS": self._exports.name,
+            "PODIUM_STUDIO_EXPORTS": exports,
             "PODIUM_STUDIO_DATABASE": database,
             "PODIUM_STUDIO_POOL_SIZE": str(pool),
             **{f"PODIUM_STUDIO_{name.upper()}": value for name, value in settings.items()},

@@ -1,0 +1,33 @@
+"""Logs: what several processes write to one stream stays one object per line."""
+
+import io
+import json
+import logging
+
+import pytest
+import structlog
+
+from podium.logs import set_up_logs
+
+
+def test_a_line_is_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+
+    class Stream(io.StringIO):
+        def write(self, text: str) -> int:
+            written.append(text)
+            return len(text)
+
+    monkeypatch.setattr("sys.stderr", Stream())
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        set_up_logs()
+        structlog.get_logger("podium").info("ready", workers=2)
+        logging.getLogger("library").warning("slow")
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+        structlog.reset_defaults()
+    assert [text[-1] for text in written] == ["\n", "\n"]
+    assert [json.loads(text)["event"] for text in written] == ["ready", "slow"]
