@@ -4,10 +4,14 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from rich.progress import Progress
 
+from podium.cli.progress import byte_progress, stage_progress
 from podium.data import read_letor
 from podium.measures import evaluate
 from podium.rankers import TreeRanker, load_ranker
@@ -163,3 +167,13 @@ def test_reports_of_a_fit(folder: Path) -> None:
     assert report["validation_measure"]["nDCG@10"] == report["results"][0]["nDCG@10"]
     done = podium(*search, "--try", "alpha=0.1,10")
     assert f"alpha={report['chosen']['alpha']}" in done.stderr.decode()
+
+
+@pytest.mark.parametrize("progress", [lambda: byte_progress("Reading"), stage_progress])
+def test_no_bar_is_started_without_a_terminal(
+    progress: Callable[[], AbstractContextManager[object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even a disabled one, which ends with an empty line in Rich before 14.3."""
+    monkeypatch.setattr(Progress, "stop", lambda _bar: pytest.fail("a bar was shown"))
+    with progress():
+        pass

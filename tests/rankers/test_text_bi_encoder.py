@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from packaging.version import Version
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -186,7 +187,8 @@ def test_vectors_are_normalized_if_the_layout_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(
-    version("huggingface_hub") < "1", reason="older ones copy the place of the cache at import"
+    Version(version("huggingface_hub")) < Version("1"),
+    reason="older ones copy the place of the cache at import",
 )
 def test_a_checkpoint_by_its_name_has_its_layout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -91,8 +91,8 @@ def answers(client) -> bool:
             "postgresql+psycopg://me:secret@127.0.0.1:1/x",
             "TCP/IP connections. Does its server run, and let this user in?",
         ),
-        ("nonsense", "not a URL of PostgreSQL or SQLite. Give postgresql+psycopg://user@host/name"),
-        ("mysql://me@host/x", "not a URL of PostgreSQL or SQLite. Give postgresql+psycopg://"),
+        ("nonsense", "cannot use this database URL. Give postgresql+psycopg://user@host/name"),
+        ("mysql://me@host/x", "cannot use this database URL. Give postgresql+psycopg://"),
     ],
 )
 def test_a_database_that_cannot_be_opened_is_one_line_with_what_to_do(database, message, tmp_path):

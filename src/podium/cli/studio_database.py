@@ -76,7 +76,7 @@ def connected(settings: Settings) -> Iterator[Engine]:
         engine = connect(settings)
     except (exc.ArgumentError, exc.NoSuchModuleError, ModuleNotFoundError) as error:
         raise ArgumentError(
-            "the database is not a URL of PostgreSQL or SQLite",
+            "the studio cannot use this database URL",
             hint="Give postgresql+psycopg://user@host/name or sqlite:///file.db, as --database or "
             "PODIUM_STUDIO_DATABASE.",
         ) from error

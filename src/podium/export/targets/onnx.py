@@ -282,7 +282,7 @@ def _tree_attributes(model: TreeModel, feature: Any, threshold: Any) -> dict[str
     inner = model.feature >= 0
     splits = np.flatnonzero(inner)
     # A tree of one leaf has no split in this format: it gets one, with two leaves of that value.
-    # Twice the same leaf would do, but ONNX Runtime before 1.30 then reads the value of another.
+    # Twice the same leaf would do, but ONNX Runtime 1.21 then reads the value of another.
     lone = np.flatnonzero(~inner & (model.parents() < 0))
     number = _numbers(model)
     weights = np.empty(np.count_nonzero(~inner))
