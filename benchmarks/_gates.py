@@ -158,6 +158,7 @@ def _comparison(values: Doubles) -> Comparison:
         query_ids=tuple(f"q{query}" for query in range(len(values))),
         left_out=0,
         values=ByMeasure({measure: values}),
+        empty_values=ByMeasure({measure: np.zeros(len(values))}),
         summaries=ByMeasure({}),
         verdicts=ByMeasure({}),
         curves={},

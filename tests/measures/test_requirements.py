@@ -1,7 +1,9 @@
 """Requirements: what they mean, what shows them, and how often systems pass that should not."""
 
+import json
 import math
 import re
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +13,14 @@ import pytest
 from scipy import stats
 
 from benchmarks._null_queries import ndcg, reciprocal_rank
+from podium.data import Dataset, Preferences
 from podium.errors import ArgumentError, DataError
 from podium.measures import Look, Requirement, TopKLoss, compare, nDCG
-from podium.measures.comparison.one_sided import mean_above
+from podium.measures.comparison.details import Details
+from podium.measures.comparison.formats import as_json
+from podium.measures.comparison.one_sided import MeanTest, mean_above, queries_to_show
 from podium.measures.comparison.statistics import holm
+from podium.measures.measure_dict import ByMeasure
 
 
 @pytest.mark.parametrize(
@@ -279,13 +285,58 @@ def test_weights_count_where_bounds_are_checked() -> None:
 def test_bounds_of_losses_that_a_system_without_results_would_meet_are_refused(
     wish: str, of_nothing: str
 ) -> None:
-    truth, runs = made_up()
+    truth = {f"q{number}": {"a": 3, "b": 2, "c": 1} for number in range(60)}
+    run = {query: {"a": 3.0, "b": 2.0, "c": 1.0} for query in truth}
     name = wish.partition(" ")[0]
-    comparison = compare(name, truth, runs)
+    comparison = compare(name, truth, {"old": run, "new": run})
     message = rf"finds nothing.*Give a bound below {of_nothing}, or ask for a gain: '{name[:3]}"
     with pytest.raises(ArgumentError, match=message):
         comparison.require(wish)
     assert comparison.require(f"{name} <= {float(of_nothing) - 1e-6:.6f}").results[0].queries == 60
+
+
+def test_what_a_system_without_results_has_is_measured_on_the_compared_queries() -> None:
+    """Of half of these queries there is nothing to find, so that no result is no loss."""
+    truth = {f"q{number}": {"a": number % 2} for number in range(40)}
+    good = {query: {"a": 1.0} for query in truth}
+    one = {"q1": {"a": 1.0}}
+    comparison = compare("TopKLoss(k=3)", truth, {"old": good, "new": one})
+    assert float(comparison.empty_values["TopKLoss(k=3)"].mean()) == 0.5
+    with pytest.raises(ArgumentError, match=r"finds nothing.*Give a bound below 0\.5, or"):
+        comparison.require("TopKLoss(k=3) <= baseline + 0.6")
+    assert not comparison.require("TopKLoss(k=3) <= baseline + 0.4").shown
+
+    # Documents that are rightly left out count here: without results the mean is 999.5.
+    utility = "Utility(weights=(1,-1,0,1),collection=1000)"
+    comparison = compare(utility, truth, {"old": good, "new": one})
+    empty = [1000.0 - judged["a"] for judged in truth.values()]
+    assert comparison.empty_values[utility].tolist() == empty
+    strict = "Utility(weights=(1,-1,-1,0))"
+    comparison = compare(strict, truth, {"old": {"q1": {"a": 1.0}, "q3": {"a": 1.0}}, "new": one})
+    with pytest.raises(ArgumentError, match=r"finds nothing.*Give a bound above -0\.5, or"):
+        comparison.require(f"{strict} >= -0.6")
+    assert not comparison.require(f"{strict} >= -0.45").shown
+
+
+@pytest.mark.parametrize("conventions", ["podium", "trec_eval"])
+def test_results_are_taken_away_whatever_conventions_do_without_them(conventions: str) -> None:
+    truth = {f"q{number}": {"a": 1, "b": 0} for number in range(6)}
+    run = {query: {"a": 2.0, "b": 1.0} for query in truth}
+    measures = ["RR", "TopKLoss(k=1)"]
+    comparison = compare(measures, truth, {"old": run, "new": run}, conventions=conventions)
+    assert comparison.empty_values["RR"].tolist() == [0.0] * 6
+    assert comparison.empty_values["TopKLoss(k=1)"].tolist() == [1.0] * 6
+
+
+def test_preferences_and_data_sets_have_a_value_without_results_too() -> None:
+    truth = Preferences.from_columns(["q", "r"], ["a", "a"], ["b", "b"], [1, 1])
+    run = {"q": {"a": 2.0, "b": 1.0}, "r": {"a": 1.0, "b": 2.0}}
+    comparison = compare("ppref", truth, {"old": run, "new": run})
+    assert comparison.values["ppref"][:, 0].tolist() == [1.0, 0.0]
+    assert comparison.empty_values["ppref"].tolist() == [0.0, 0.0]
+    data = Dataset.from_arrays(np.eye(4), [1, 0, 1, 0], group=[2, 2])
+    comparison = compare("TopKLoss(k=1)", data, {"old": [1, 0, 1, 0], "new": [1, 0, 1, 0]})
+    assert comparison.empty_values["TopKLoss(k=1)"].tolist() == [1.0, 1.0]
 
 
 def test_where_the_baseline_is_worse_than_no_results_any_bound_is_tested() -> None:
@@ -318,6 +369,68 @@ def test_several_systems_are_corrected_by_holm_over_their_joint_claims() -> None
         name: bool(p_value < 0.05) for name, p_value in zip(systems, corrected, strict=True)
     }
     assert "Holm" in " ".join(decision.notes())
+
+
+def test_results_of_several_systems_are_plain_values() -> None:
+    """Two equal systems: Holm's correction gives the second what the first has."""
+    truth = {f"q{number}": {"a": 1} for number in range(30)}
+    run = {query: {"a": 1.0} for query in truth}
+    noisy = {query: {"a": 1.0, **({"b": 2.0} if query < "q13" else {})} for query in truth}
+    comparison = compare("RR", truth, {"old": run, "new": noisy, "other": noisy})
+    decision = comparison.require("RR >= baseline - 0.4")
+    assert {(type(each.corrected), each.shown) for each in decision.results} == {(float, True)}
+    written = json.loads(as_json(comparison, Details(decision=decision)))
+    assert [each["shown"] for each in written["decision"]["results"]] == [True, True]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_what_is_not_shown_needs_more_queries_than_there_are(weighted: bool) -> None:
+    """However skewed values and weights are; by Student's t alone, fewer often seem enough."""
+    random = np.random.default_rng(5)
+    seen = 0
+    for _ in range(200):
+        count = int(random.integers(3, 60))
+        values = 0.5 - random.exponential(size=count) ** 1.5 + random.uniform(0.5, 1.2)
+        weights = random.exponential(size=count) ** 2 if weighted else None
+        test = mean_above(values, 0.0, 0.05, weights)
+        needed = queries_to_show(test, 0.0, 0.05)
+        if test.mean > 0 and test.p_value >= 0.05:
+            seen += 1
+            assert needed is None or needed > count
+    assert seen > 40
+
+
+def test_so_many_queries_show_a_mean_as_often_as_they_should() -> None:
+    random = np.random.default_rng(6)
+    losses = MeanTest(mean=0.4, low=0.0, p_value=0.0, deviation=1.0, skewness=-2.0)
+    needed = queries_to_show(losses, 0.2, 0.05)
+    assert needed is not None
+    drawn = 1.4 - random.exponential(size=(4000, needed))
+    shown = [mean_above(values, 0.2, 0.05).p_value < 0.05 for values in drawn]
+    assert np.mean(shown) == pytest.approx(0.8, abs=0.06)
+
+
+def test_queries_needed_are_those_of_the_first_system_of_holms_correction() -> None:
+    truth, runs = made_up(systems=4)
+    comparison = compare("nDCG@5", truth, runs)
+    random = np.random.default_rng(7)
+    seen: Counter[bool] = Counter()
+    for _ in range(100):
+        table = 0.5 + random.normal(0.0, 0.1, (60, 4)) + [0.0, 0.02, 0.03, 0.04]
+        values = ByMeasure({comparison.measures[0]: table})
+        decision = replace(comparison, values=values).require("nDCG@5 > baseline", "nDCG@5 >= 0.4")
+        for each in decision.results:
+            if each.needed is not None:
+                tested = table[:, comparison.systems.index(each.system)]
+                if each.requirement.against_baseline:
+                    tested = tested - table[:, 0]
+                alone = mean_above(tested, each.bound, 0.05)
+                assert each.needed == queries_to_show(alone, each.bound, 0.05 / 3)
+                waits = 3 * each.p_value < 0.05
+                seen[waits] += 1
+                assert (each.needed > 60) == ("would show it" in each.missing) == (not waits)
+                assert ("a system with smaller p-values is not shown" in each.missing) == waits
+    assert min(seen[False], seen[True]) > 20
 
 
 def test_a_look_has_its_share_of_the_level() -> None:
@@ -415,13 +528,13 @@ def test_slices_that_were_not_compared_are_told() -> None:
     truth, runs = made_up(queries=40)
     comparison = compare("nDCG@5", truth, runs)
     language = {query: "de" if number < 20 else "en" for number, query in enumerate(truth)}
-    language |= {"q0": None, "q39": None, **{f"x{n}": f"l{n}\n!" for n in range(7)}}
+    language |= {"q0": None, "q38": " \n", "q39": "", **{f"x{n}": f"l{n}\n!" for n in range(7)}}
     words = {query: number for number, query in enumerate(truth)} | {"x0": 10_000}
     properties = {"language": language, "words": words}
     wishes = ["nDCG@5 >= baseline - 0.3 in each language", "nDCG@5 >= 0.01 in language=de"]
     decision = comparison.require(*wishes, properties=properties)
     sentences = (
-        "2 of 40 compared queries have no value of language, and are in no slice.",
+        "3 of 40 compared queries have no value of language, and are in no slice.",
         "No query of language=l0 !, language=l1 !, language=l2 !, language=l3 !, language=l4 ! and "
         "2 more was compared.",
     )

@@ -27,11 +27,16 @@ Database = Annotated[
     ),
 ]
 
+_MIGRATE = "Run podium studio migrate first."
+NEWER = "A newer Podium has written it: install that version, or restore a backup of this one's."
 _SQLITE_HINTS = {
     "unable to open": "Give a file in a folder that exists and that you may write to.",
     "not a database": "Give another file, or move this one away.",
     "is locked": "Another program keeps it locked: end that one, then try again.",
     "readonly": "Make the file and its folder writable.",
+    "malformed": "The file is damaged: podium studio restore makes a new one of a backup.",
+    "no such table": _MIGRATE,
+    "no such column": _MIGRATE,
 }
 """What to do, by what SQLite says."""
 
@@ -66,6 +71,7 @@ def engine_for(database: str | None) -> Iterator[Engine]:
 @contextmanager
 def connected(settings: Settings) -> Iterator[Engine]:
     """Connect to the settings' database; if it cannot be opened, say why and what to do."""
+    from alembic.util import CommandError
     from sqlalchemy import exc, make_url
 
     from podium.studio.store.database import connect
@@ -74,7 +80,7 @@ def connected(settings: Settings) -> Iterator[Engine]:
         url = make_url(settings.database)
         name = url.render_as_string(hide_password=True)
         engine = connect(settings)
-    except (exc.ArgumentError, exc.NoSuchModuleError, ModuleNotFoundError) as error:
+    except (exc.ArgumentError, exc.NoSuchModuleError, ImportError, ValueError) as error:
         raise ArgumentError(
             "the studio cannot use this database URL",
             hint="Give postgresql+psycopg://user@host/name or sqlite:///file.db, as --database or "
@@ -82,8 +88,10 @@ def connected(settings: Settings) -> Iterator[Engine]:
         ) from error
     try:
         yield engine
+    except CommandError as error:
+        raise DataError(str(error), path=name, hint=NEWER) from error
     except exc.DatabaseError as error:
-        problem = " ".join(str(error.orig).split()).rstrip("?.")
+        problem = " ".join(str(error.orig).partition("\nLINE")[0].split()).rstrip("?.")
         hint = _hint(url.get_backend_name(), problem, isinstance(error, exc.OperationalError))
         if not hint:
             raise
@@ -95,7 +103,9 @@ def connected(settings: Settings) -> Iterator[Engine]:
 def _hint(backend: str, problem: str, operational: bool) -> str:
     """What to do about a database that cannot be used; empty for errors of another kind."""
     if backend != "sqlite":
-        return "Does its server run, and let this user in?" if operational else ""
+        if operational:
+            return "Does its server run, and let this user in?"
+        return _MIGRATE if problem.endswith("does not exist") else ""
     return next((hint for words, hint in _SQLITE_HINTS.items() if words in problem), "")
 
 

@@ -13,14 +13,14 @@ import structlog
 import typer
 import uvicorn
 
-from podium.cli.studio_database import connected
+from podium.cli.studio_database import NEWER, connected
 from podium.errors import DataError
 from podium.logs import set_up_logs
 from podium.studio.app import create_app
 from podium.studio.demo import prepare_demo
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction
-from podium.studio.store.migrate import revisions, upgrade
+from podium.studio.store.migrate import known_revisions, revisions, upgrade
 from podium.studio.store.tokens import digest, new_secret
 from podium.studio.web.assets import require_scripts
 
@@ -59,9 +59,10 @@ def run_server(
             upgrade(engine)
         present, newest = revisions(engine)
     if present != newest:
+        unknown = present is not None and present not in known_revisions()
         raise DataError(
             f"the database's tables are at revision {present or 'none'}, not {newest}",
-            hint="Run podium studio migrate first, or add --migrate.",
+            hint=NEWER if unknown else "Run podium studio migrate first, or add --migrate.",
         )
     set_up_logs()
     address = settings.public_url or f"http://{host}:{port}"

@@ -89,12 +89,20 @@ def evaluate(
     inputs = inputs_of(
         truth, ranking, labels, scores, offsets, qid, group, query_ids, document_ids, pairs
     )
-    prepared = [PreparedMeasure.of(measure, chosen, inputs) for measure in measures_of(measures)]
+    values = measure_all(measures_of(measures), chosen, inputs)
+    weights = None if query_weight is None else query_weights(query_weight, inputs.query_ids)
+    return Evaluation(inputs.query_ids, values, chosen, weights)
+
+
+def measure_all(
+    measures: Sequence[Measure], conventions: Conventions, inputs: Inputs
+) -> ByMeasure[Doubles]:
+    """The value of each query by each measure."""
+    prepared = [PreparedMeasure.of(measure, conventions, inputs) for measure in measures]
     values = ByMeasure({each.measure: np.empty(len(inputs.query_ids)) for each in prepared})
     for plan, sharing in _ranking_plans(prepared).items():
         _run(plan, sharing, inputs, values)
-    weights = None if query_weight is None else query_weights(query_weight, inputs.query_ids)
-    return Evaluation(inputs.query_ids, values, chosen, weights)
+    return values
 
 
 def measures_of(measures: Measures) -> list[Measure]:

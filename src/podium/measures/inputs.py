@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
 from typing import Any, Literal
@@ -102,6 +102,21 @@ class Inputs:
         """The number of documents of the longest list, ranked or judged."""
         starts = (self.offsets, self.judged_offsets)
         return max(int(np.diff(each).max(initial=0)) for each in starts)
+
+    def without_results(self) -> Inputs:
+        """The same queries and truth, with an empty list for every query."""
+        pairs = self.pairs
+        if pairs is not None:
+            nowhere = np.full(len(pairs.better), -1)
+            pairs = Pairs(nowhere, nowhere, pairs.offsets)
+        return replace(
+            self,
+            offsets=fixed(np.zeros_like(self.offsets), self.offsets.dtype),
+            scores=self.scores[:0],
+            labels=None if self.labels is None else self.labels[:0],
+            document_ids=None if self.document_ids is None else self.document_ids[:0],
+            pairs=pairs,
+        )
 
 
 def as_truth(

@@ -33,7 +33,7 @@ def let_it_accept(tab):
     """Let the time pass after which a task takes an answer, once its documents have come."""
     # They come in real time, and so does word of what was seen: neither is counted.
     tab.page.wait_for_selector(".documents [aria-busy]", state="detached")
-    tab.page.clock.run_for(1000 * ACCEPTED_AFTER)
+    tab.page.clock.run_for(round(1000 * ACCEPTED_AFTER))
     tab.ready()
 
 
@@ -52,7 +52,7 @@ def pass_time(tab, seconds):
     """Let time pass with someone moving now and then."""
     while seconds > 0:
         step = min(seconds, 20)
-        tab.page.clock.run_for(step * 1000)
+        tab.page.clock.run_for(round(step * 1000))
         tab.page.mouse.move(200 + seconds % 7, 300)
         seconds -= step
 

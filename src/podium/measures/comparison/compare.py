@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +25,7 @@ from podium.measures.comparison.statistics import (
     weighted_interval,
 )
 from podium.measures.conventions import Conventions
-from podium.measures.evaluate import Measures, evaluate, measures_of
+from podium.measures.evaluate import Measures, evaluate, measure_all, measures_of
 from podium.measures.evaluation import Evaluation
 from podium.measures.inputs import as_system, as_truth, inputs_of
 from podium.measures.measure_dict import ByMeasure
@@ -123,6 +124,8 @@ def compare(
         }
     )
     inputs = [inputs_of(reference, system) for system in rankings.values()]
+    # What is missing counts as empty here, whatever the conventions do with it.
+    nothing = measure_all(parsed, replace(chosen, missing="empty"), inputs[0].without_results())
     return Comparison(
         systems=names,
         measures=tuple(parsed),
@@ -130,6 +133,7 @@ def compare(
         left_out=int(np.sum(~keep)),
         unanswered=_unanswered(results, parsed),
         values=values,
+        empty_values=ByMeasure({measure: nothing[measure][keep] for measure in parsed}),
         summaries=ByMeasure(
             {
                 measure: {

@@ -12,8 +12,7 @@ import numpy as np
 
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
-from podium.measures.comparison.one_sided import mean_above
-from podium.measures.comparison.power import queries_needed
+from podium.measures.comparison.one_sided import mean_above, queries_to_show
 from podium.measures.comparison.requirement import Requirement
 from podium.measures.comparison.slices import (
     QueryProperties,
@@ -24,8 +23,6 @@ from podium.measures.comparison.slices import (
     slices_of,
 )
 from podium.measures.comparison.statistics import differences_of
-from podium.measures.evaluate import evaluate
-from podium.measures.value import Measure
 
 if TYPE_CHECKING:
     from podium.measures.comparison.result import Comparison
@@ -99,8 +96,9 @@ class RequirementResult:
         corrected: The p-value after Holm's correction over systems.
         shown: Whether that is below the level.
         needed: If it is not shown, how many queries would show it with 80 % power, were the true
-            mean and the deviation what they are here; None if it is shown, or if no number of
-            queries would, because the mean is on the wrong side of the bound.
+            mean, deviation and skewness what they are here; None if it is shown, or if no number of
+            queries would, because the mean is on the wrong side of the bound. Where there are as
+            many, Holm's correction waits for a system with smaller p-values.
     """
 
     requirement: Requirement
@@ -129,6 +127,8 @@ class RequirementResult:
             return "a single query cannot show it: its variance is unknown"
         if self.needed is None:
             return "the mean is not beyond the bound: more queries alone will not show it"
+        if self.needed <= self.queries:
+            return "there are queries enough, but a system with smaller p-values is not shown"
         return (
             f"about {self.needed:,} queries would show it (80 % power), there are {self.queries:,}"
         )
@@ -244,9 +244,8 @@ def decide(
         slices = slices_of(property_columns(properties, comparison.query_ids))
     parts = [_parts(each, slices, len(comparison.query_ids)) for each in requirements]
     for requirement, chosen in zip(requirements, parts, strict=True):
-        of_nothing = _of_nothing(requirement.measure)
         for part in chosen:
-            _check_bound(comparison, requirement, part, of_nothing)
+            _check_bound(comparison, requirement, part)
     tests = [
         (requirement, system, part)
         for system in comparison.systems[1:]
@@ -292,50 +291,30 @@ def _check_measure(comparison: Comparison, requirement: Requirement) -> None:
         )
 
 
-def _check_bound(
-    comparison: Comparison, requirement: Requirement, part: Slice, of_nothing: float
-) -> None:
+def _check_bound(comparison: Comparison, requirement: Requirement, part: Slice) -> None:
     """Refuse a bound that lets a system without results ship, such as a margin of 5 for 5 %.
 
     Where the baseline itself is worse than no results, a bound may well be so: of Unjudged, or of
     gains below 0.
-
-    Args:
-        comparison: Has the baseline's values.
-        requirement: The bound.
-        part: The queries that it is about.
-        of_nothing: The measure of an empty list.
     """
-    weights = comparison.query_weights
-    mean = float(
-        np.average(
-            comparison.values[requirement.measure][part.members, 0],
-            weights=None if weights is None else weights[part.members],
-        )
+    every_weight = comparison.query_weights
+    weights = None if every_weight is None else every_weight[part.members]
+    baseline = comparison.values[requirement.measure][:, 0]
+    mean, of_nothing = (
+        float(np.average(values[part.members], weights=weights))
+        for values in (baseline, comparison.empty_values[requirement.measure])
     )
     sign = 1.0 if requirement.measure.larger_is_better else -1.0
     bound = requirement.factor * mean + requirement.offset
     if sign * (of_nothing - bound) > 0 >= sign * (of_nothing - mean):
-        side, other = (
-            ("above", "the margin in percent: 'baseline - 1%'")
-            if sign > 0
-            else ("below", f"ask for a gain: '{requirement.name} < baseline'")
-        )
+        side, than = ("above", ">") if sign > 0 else ("below", "<")
         raise ArgumentError(
             f"{requirement.text!r} would be met by a system that finds nothing"
             + (f" for {part.name}" if part.column else "")
             + f": the baseline's mean is {mean:.4f}",
-            hint=f"Give a bound {side} {of_nothing:g}, or {other}.",
+            hint=f"Give a bound {side} {of_nothing:g}, or ask for a gain: "
+            f"'{requirement.name} {than} baseline'.",
         )
-
-
-def _of_nothing(measure: Measure) -> float:
-    """The value of an empty list where there is something to find."""
-    if measure.larger_is_better:
-        return 0.0
-    truth = {"answered": {"d": 1}, "unanswered": {"d": 1}}
-    evaluation = evaluate(measure, truth, {"answered": {"d": 1}})
-    return float(evaluation[measure][evaluation.query_ids.index("unanswered").as_py()])
 
 
 def _tested(
@@ -354,14 +333,7 @@ def _tested(
         level,
         None if weights is None else weights[part.members],
     )
-    gap = test.mean - sign * requirement.offset
-    needed = None
-    if gap > 0 and len(values) > 1:
-        needed = (
-            queries_needed(gap, test.deviation, level=level, one_sided=True)
-            if test.deviation
-            else math.floor(math.log(level, 0.5)) + 1  # the sign test's
-        )
+    systems = len(comparison.systems) - 1
     return RequirementResult(
         requirement=requirement,
         system=system,
@@ -373,7 +345,8 @@ def _tested(
         p_value=test.p_value,
         corrected=test.p_value,
         shown=False,
-        needed=needed,
+        # The first system of Holm's correction, which the others wait for, has this level.
+        needed=queries_to_show(test, sign * requirement.offset, level / systems),
     )
 
 
@@ -390,14 +363,13 @@ def _corrected_over_systems(
     Each p-value is multiplied as its system's joint one is, and is at least the corrected joint
     p-value of the systems before it, so the largest of a system's is its corrected joint p-value.
     """
-    joint = np.array(
-        [max(each.p_value for each in results if each.system == system) for system in systems]
-    )
-    order = np.argsort(joint, kind="stable")
+    joint = {
+        system: max(each.p_value for each in results if each.system == system) for system in systems
+    }
     before, least, factors = 0.0, {}, {}
-    for rank, index in enumerate(order.tolist()):
-        least[systems[index]], factors[systems[index]] = before, len(systems) - rank
-        before = max(before, joint[index] * (len(systems) - rank))
+    for rank, system in enumerate(sorted(systems, key=joint.__getitem__)):
+        least[system], factors[system] = before, len(systems) - rank
+        before = max(before, joint[system] * factors[system])
     return [
         min(1.0, max(least[each.system], factors[each.system] * each.p_value)) for each in results
     ]

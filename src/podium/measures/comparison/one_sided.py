@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from podium.kernels import Doubles
+from podium.measures.comparison.power import chance_above, first_enough
 
 # Values that differ by less than this share of the largest are equal but for rounding.
 _TIE = 1e-12
@@ -23,12 +24,16 @@ class MeanTest:
             for equal ones that are too few for it.
         p_value: How surprising values so far above the bound would be, were the mean at it.
         deviation: The standard deviation of the values; NaN for a single value.
+        skewness: The skewness of the values; NaN for a single value.
+        effective: How many queries of equal weight would tell as much, as a share of the queries.
     """
 
     mean: float
     low: float
     p_value: float
     deviation: float
+    skewness: float
+    effective: float = 1.0
 
 
 def mean_above(
@@ -54,7 +59,7 @@ def mean_above(
     shares = np.full(count, 1.0 / count) if weights is None else weights / weights.sum()
     mean = float(shares @ values)
     if count < 2:
-        return MeanTest(mean, math.nan, 1.0, math.nan)
+        return MeanTest(mean, math.nan, 1.0, math.nan, math.nan)
     largest = max(float(np.abs(values).max()), abs(bound))
     if float(np.ptp(values)) <= _TIE * largest:
         # Equal values tell nothing about the spread: two of them must not show what they like. The
@@ -65,16 +70,56 @@ def mean_above(
             mean if chance < level else math.nan,
             chance if mean - bound > _TIE * largest else 1.0,
             0.0,
+            0.0,
         )
     deviation = float(np.std(values, ddof=1))
     root = math.sqrt(float(np.sum(shares**2)))  # 1 / sqrt(count) if all count equally
     third = float(np.mean(((values - values.mean()) / np.std(values)) ** 3))
-    skew = root * min(third - math.sqrt(6.0 / count), 0.0)
+    skew = root * _towards_losses(third, count)
     t = (mean - bound) / (deviation * root)
     p_value = float(special.stdtr(count - 1, -min(t, _without_skew(t, skew))))
     critical = -float(special.stdtrit(count - 1, level))
     needed = max(critical, _with_skew(critical, skew))
-    return MeanTest(mean, mean - needed * deviation * root, p_value, deviation)
+    low = mean - needed * deviation * root
+    return MeanTest(mean, low, p_value, deviation, third, 1.0 / (count * root**2))
+
+
+def queries_to_show(test: MeanTest, bound: float, level: float, power: float = 0.8) -> int | None:
+    """The fewest queries that show a mean to be above a bound with some power.
+
+    Their true mean, deviation and skewness are taken to be those of a test, and their weights to be
+    spread as its are.
+
+    Returns:
+        The number of queries; None for a single value, for a mean that is not above the bound, and
+        if there would have to be more than ``MOST_QUERIES``.
+
+    Example:
+        >>> test = mean_above(np.array([0.1, 0.1, 0.2, 0.1, -0.3, 0.6, 0.1]), 0.0, 0.05)
+        >>> round(test.p_value, 3), queries_to_show(test, 0.0, 0.05)
+        (0.153, 29)
+    """
+    from scipy import special
+
+    gap = test.mean - bound
+    if math.isnan(test.deviation) or gap <= 0:
+        return None
+    if test.deviation == 0:
+        return math.floor(math.log(level, 0.5)) + 1  # the sign test's
+
+    def enough(queries: int) -> bool:
+        root = 1.0 / math.sqrt(queries * test.effective)
+        critical = -float(special.stdtrit(queries - 1, level))
+        skew = root * _towards_losses(test.skewness, queries)
+        needed = max(critical, _with_skew(critical, skew))
+        return chance_above(needed, gap / (test.deviation * root), queries - 1) >= power
+
+    return first_enough(enough)
+
+
+def _towards_losses(skewness: float, count: int) -> float:
+    """The skewness that is corrected for: one standard error worse than that of the values."""
+    return min(skewness - math.sqrt(6.0 / count), 0.0)
 
 
 def _without_skew(t: float, skew: float) -> float:

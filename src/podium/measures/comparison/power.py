@@ -46,7 +46,13 @@ def difference_power(
         return 1.0
     freedom = queries - 1
     critical = -float(special.stdtrit(freedom, level if one_sided else level / 2))
-    shift = difference / deviation * math.sqrt(queries)
+    return chance_above(critical, difference / deviation * math.sqrt(queries), freedom)
+
+
+def chance_above(critical: float, shift: float, freedom: int) -> float:
+    """The chance that a t statistic with a true shift is above a critical value."""
+    from scipy import special
+
     if shift > critical + 40:  # where the noncentral distribution is not computed
         return 1.0
     return 1.0 - float(special.nctdtr(freedom, shift, critical))
@@ -84,7 +90,7 @@ def queries_needed(
         reached = difference_power(difference, deviation, queries, level=level, one_sided=one_sided)
         return reached >= power
 
-    return _first(enough)
+    return first_enough(enough)
 
 
 def detectable_difference(
@@ -119,7 +125,7 @@ def detectable_difference(
     return float(optimize.brentq(excess, 0.0, high)) * deviation
 
 
-def _first(enough: Callable[[int], bool]) -> int | None:
+def first_enough(enough: Callable[[int], bool]) -> int | None:
     """The first of the numbers from 2 on that is enough, if all after it are."""
     high = 2
     while not enough(high):

@@ -82,6 +82,8 @@ class Comparison:
         query_ids: The queries that all systems have a value for under all measures.
         left_out: How many judged queries are not among them.
         values: For each measure, by any of its names, one row per query and one column per system.
+        empty_values: For each measure, by any of its names, what each query's value would be had
+            a system no result for it.
         summaries: For each measure, by any of its names, each system's mean and interval.
         verdicts: For each measure, by any of its names, each other system against the baseline.
         curves: For the first measure with a cut-off, each system's means over cut-offs.
@@ -98,6 +100,7 @@ class Comparison:
     query_ids: tuple[str, ...] = field(repr=False)
     left_out: int
     values: ByMeasure[NDArray[np.float64]] = field(repr=False)
+    empty_values: ByMeasure[Doubles] = field(repr=False)
     summaries: ByMeasure[Mapping[str, Summary]] = field(repr=False)
     verdicts: ByMeasure[Mapping[str, BaselineComparison]] = field(repr=False)
     curves: Mapping[str, Curve] = field(repr=False)

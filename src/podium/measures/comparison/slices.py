@@ -172,10 +172,12 @@ def _label(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A number of Python's, None for one that is not finite, or the value as it is."""
+    """A number of Python's, None for one that is not finite or a blank, or the value as it is."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, str) and not value.strip():
         return None
     # An id, not an amount, and beyond what a range could tell apart.
     return str(value) if isinstance(value, int) and abs(value) > _EXACT_INTEGERS else value
