@@ -383,6 +383,18 @@ def test_results_of_several_systems_are_plain_values() -> None:
     assert [each["shown"] for each in written["decision"]["results"]] == [True, True]
 
 
+@pytest.mark.parametrize("tiny", [0.0, -1e-17, -1e-9])
+def test_next_to_no_skewness_is_student_t(tiny: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "podium.measures.comparison.one_sided._towards_losses", lambda _skewness, _count: tiny
+    )
+    values = np.random.default_rng(1).normal(0.1, 0.2, 30)
+    test = mean_above(values, 0.0, 0.05)
+    student = stats.ttest_1samp(values, 0.0, alternative="greater")
+    assert test.p_value == pytest.approx(student.pvalue, rel=1e-7)
+    assert test.low == pytest.approx(student.confidence_interval(0.95).low, rel=1e-7)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_what_is_not_shown_needs_more_queries_than_there_are(weighted: bool) -> None:
     """However skewed values and weights are; by Student's t alone, fewer often seem enough."""

@@ -123,10 +123,17 @@ def _towards_losses(skewness: float, count: int) -> float:
 
 
 def _without_skew(t: float, skew: float) -> float:
-    """Hall's transformation of a t statistic, which increases with it."""
-    return ((1.0 + skew * t / 3.0) ** 3 - 1.0) / skew + skew / 6.0 if skew else t
+    """Hall's transformation of a t statistic, which increases with it.
+
+    It is ((1 + u)³ - 1) / skew + skew / 6 with u = skew t / 3, multiplied out: nothing is left of
+    the difference if skewness is tiny.
+    """
+    u = skew * t / 3.0
+    return t * (1.0 + u + u * u / 3.0) + skew / 6.0
 
 
 def _with_skew(t: float, skew: float) -> float:
-    """Its inverse."""
-    return 3.0 * (math.cbrt(1.0 + skew * (t - skew / 6.0)) - 1.0) / skew if skew else t
+    """Its inverse, 3 (c - 1) / skew with the cube root c, with the division carried out."""
+    shifted = t - skew / 6.0
+    c = math.cbrt(1.0 + skew * shifted)
+    return 3.0 * shifted / (c * c + c + 1.0)
