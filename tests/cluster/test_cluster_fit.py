@@ -168,7 +168,7 @@ def test_a_linear_fit_that_goes_on_knows_what_was_best(three: Cluster, tmp_path:
     valid = cut(made_up(10, seed=1), tmp_path / "valid", 2)
     values: list[float | None] = []
     options: dict[str, Any] = {
-        "validation": valid,
+        "eval_set": valid,
         "checkpoints": tmp_path / "checkpoints",
         "checkpoint_seconds": 0.0,
         "cluster": three,
@@ -286,7 +286,12 @@ def test_trees_are_those_of_the_engines_own_distributed_learner(
     data = made_up(40)
     train = cut(data, tmp_path / "train", 5)
     ranker = TreeRanker(
-        LOSS, engine=engine, n_estimators=15, engine_params=parameters, early_stopping_rounds=None
+        LOSS,
+        engine=engine,
+        n_estimators=15,
+        learning_rate=0.1,
+        engine_params=parameters,
+        early_stopping_rounds=None,
     )
     fit(ranker, train, cluster=Cluster(raylets.address, workers=2))
     shares = balance_by_bytes([shard.bytes for shard in train.shards], 2)
@@ -326,13 +331,13 @@ def test_neural_batches_are_those_of_all_workers(raylets: Raylets, tmp_path: Pat
 def test_trees_survive_a_killed_raylet(raylets: Raylets, three: Cluster, tmp_path: Path) -> None:
     data, held_out = made_up(60), made_up(20, seed=1)
     train, valid = cut(data, tmp_path / "train", 6), cut(held_out, tmp_path / "valid", 3)
-    steps: list[int] = []
+    values: dict[int, float] = {}
     killed: list[int] = []
 
     def follow(step: int, _loss: float, value: float | None) -> None:
-        steps.append(step)
         assert value is not None
         assert 0 < value <= 1  # the validation measure, nDCG
+        values[step] = value
         if not killed:
             killed.append(step)
             raylets.kill_one(random.Random(0))
@@ -346,7 +351,8 @@ def test_trees_survive_a_killed_raylet(raylets: Raylets, three: Cluster, tmp_pat
         cluster=three,
     )
     assert killed
-    assert steps[-1] == 40
-    assert ranker.score(held_out) > 0.8
-    assert ranker.booster_.num_trees() == 40
+    assert list(values) == list(range(1, 41))
+    best = max(values, key=values.__getitem__)
+    assert ranker.booster_.num_trees() == best
+    assert ranker.score(held_out) == pytest.approx(values[best])
     raylets.replace_killed()

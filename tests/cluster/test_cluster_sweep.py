@@ -147,7 +147,8 @@ def test_processes_give_the_same() -> None:
 
 
 SCRIPT = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what runs in the background
 from podium.cluster import grid, sweep
 from benchmarks._cluster_data import nap
 tasks = grid(number=list(range(200)), seconds=[0.05])

@@ -192,4 +192,4 @@ def test_a_killed_leaderboard_continues(folder: Path, tmp_path: Path) -> None:
     assert {task: after[task] for task in finished} == finished
     assert results_file(results, "MQ2008", "top-k").exists()
     assert "RankSVM" in text.read_text()
-    assert (tmp_path / "images" / "leaderboard-graded.svg").exists()
+    assert (tmp_path / "images" / "page-graded.svg").exists()
