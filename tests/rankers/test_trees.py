@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from podium.data import Dataset, ShardSet, write_shards
 from podium.errors import ArgumentError, DataError, PodiumError
+from podium.kernels import Doubles
 from podium.losses import parse_loss
 from podium.measures import evaluate
 from podium.rankers import CascadeRanker, LinearRanker, TreeRanker, load_ranker, tune
@@ -277,3 +278,32 @@ def test_a_fit_that_resumes_from_a_checkpoint_ends_with_the_same_trees(engine: A
     assert steps == [6, 7, 8]
     assert resumed.n_estimators_ == complete.n_estimators_
     np.testing.assert_allclose(resumed.predict(train), complete.predict(train), atol=1e-6)
+
+
+class _Lost(Communicator):
+    """The other process is lost, which the engine notices."""
+
+    def __init__(self, size: int, error: Exception) -> None:
+        self.size = size
+        self._error = error
+
+    def all_reduce(self, _values: Doubles) -> Doubles:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("engine", "error"),
+    [
+        ("lightgbm", lightgbm.basic.LightGBMError("Socket recv error, Connection reset by peer")),
+        ("xgboost", xgboost.core.XGBoostError("[13:42:58] Poll error condition: Socket closed")),
+    ],
+)
+def test_an_error_of_a_lost_process_is_not_taken_for_one_of_arguments(
+    engine: Any, error: Exception
+) -> None:
+    """Else a cluster would give up the fit where another attempt would do."""
+    ranker = TreeRanker(engine=engine, n_estimators=2)
+    with pytest.raises(type(error)):
+        clone(ranker).fit_partition(made_up(), _Lost(2, error))
+    with pytest.raises(ArgumentError, match=r"cannot train: (Socket recv|Poll) error"):
+        clone(ranker).fit_partition(made_up(), _Lost(1, error))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -139,7 +140,9 @@ class TreeRanker(DistributedRanker):
     ) -> None:
         train = in_memory(data)
         eval_set = None if validation is None else in_memory(validation)
-        with self._engine().errors():
+        # Of several processes, an error may tell that another one was lost: it is no argument's.
+        errors = self._engine().errors() if communicator.size == 1 else nullcontext()
+        with errors:
             self._grow(train, eval_set, progress, communicator, weights)
 
     def _grow(
