@@ -28,13 +28,15 @@ Database = Annotated[
 ]
 
 _MIGRATE = "Run podium studio migrate first."
-NEWER = "A newer Podium has written it: install that version, or restore a backup of this one's."
+NEWER = (
+    "A newer version of Podium has changed it: install that version, or restore an older backup."
+)
 _SQLITE_HINTS = {
     "unable to open": "Give a file in a folder that exists and that you may write to.",
     "not a database": "Give another file, or move this one away.",
     "is locked": "Another program keeps it locked: end that one, then try again.",
     "readonly": "Make the file and its folder writable.",
-    "malformed": "The file is damaged: podium studio restore makes a new one of a backup.",
+    "malformed": "The file is damaged: restore a backup to a new file.",
     "no such table": _MIGRATE,
     "no such column": _MIGRATE,
 }
@@ -80,7 +82,7 @@ def connected(settings: Settings) -> Iterator[Engine]:
         url = make_url(settings.database)
         name = url.render_as_string(hide_password=True)
         engine = connect(settings)
-    except (exc.ArgumentError, exc.NoSuchModuleError, ImportError, ValueError) as error:
+    except (exc.ArgumentError, exc.NoSuchModuleError, ModuleNotFoundError, ValueError) as error:
         raise ArgumentError(
             "the studio cannot use this database URL",
             hint="Give postgresql+psycopg://user@host/name or sqlite:///file.db, as --database or "
