@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import threading
 import time
 from typing import Any
@@ -48,12 +46,10 @@ class Raylets:
         self._cluster.wait_for_nodes(timeout=120)
 
     def kill_one(self, draw: random.Random) -> None:
-        """Kill -9 a raylet that is not the head's."""
-        node = draw.choice(self.others)
-        process = raylet_id(node)
-        if process is not None:
-            os.kill(process, signal.SIGKILL)
-            node.all_processes["raylet"][0].process.wait()
+        """Kill -9 one of the living raylets that are not the head's."""
+        node = draw.choice([node for node in self.others if raylet_id(node) is not None])
+        node.all_processes["raylet"][0].process.kill()
+        node.all_processes["raylet"][0].process.wait()
 
     def kill_after(self, seconds: float, draw: random.Random) -> threading.Thread:
         """Kill one in a while, from a thread."""
