@@ -21,6 +21,8 @@ ROOT = Path(__file__).parents[2]
 PAGE = "release-check.md"
 STATE = "release-check.json"
 _CHANGED = " with changes"
+_OF_THE_RUNNER = ("make: ", "npm warn ")
+"""How lines begin that say nothing of a step's results."""
 MUTATED = (
     "measures.comparison.statistics measures.evaluation losses.list_mle judging.session "
     "rankers.linear data.labels studio.judging.service studio.web.access"
@@ -61,7 +63,7 @@ class Outcome:
         commit: The commit it ran at.
         status: Its exit status.
         seconds: How long it took.
-        last_line: The last line it printed.
+        last_line: The last line it printed, but for those of make and npm.
     """
 
     command: str
@@ -121,7 +123,8 @@ def _run(command: str, commit: str, log: Path) -> Outcome:
         assert process.stdout is not None
         for line in process.stdout:
             file.write(line)
-            last = line.strip() or last
+            if line.strip() and not line.startswith(_OF_THE_RUNNER):
+                last = line.strip()
     return Outcome(command, commit, process.returncode, time.monotonic() - start, last[:300])
 
 

@@ -12,7 +12,7 @@ from tests.release.check import STEPS, run_steps
 def steps(folder: Path) -> dict[str, str]:
     return {
         "first": f"echo ran >> {folder}/first; printf 'a|b\\n\\n'",
-        "second": f"echo ran >> {folder}/second; echo wrong >&2; exit 3",
+        "second": f"echo ran >> {folder}/second; echo wrong >&2; echo 'make: *** Error 3'; exit 3",
         "third": f"echo ran >> {folder}/third; echo done",
     }
 
@@ -32,7 +32,7 @@ def test_all_steps_run_and_the_page_tells_of_each(tmp_path: Path) -> None:
     assert [row[0].strip("| ") for row in rows] == ["first", "second", "third"]
     assert [row[2] for row in rows] == ["0", "3", "0"]
     assert rows[0][4] == "a\\|b |"
-    assert (tmp_path / "build/second.log").read_text() == "wrong\n"
+    assert (tmp_path / "build/second.log").read_text() == "wrong\nmake: *** Error 3\n"
 
 
 def test_what_passed_at_the_commit_is_not_run_again(tmp_path: Path) -> None:
