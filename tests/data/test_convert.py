@@ -21,6 +21,7 @@ from podium.data import (
     read_parquet,
     read_qrels,
     read_run,
+    write_csv,
     write_jsonl,
     write_letor,
     write_parquet,
@@ -271,3 +272,25 @@ def test_names_that_do_not_tell(source: object) -> None:
 def test_unknown_formats() -> None:
     with pytest.raises(ArgumentError, match=r"There is no format 'xls'\. Choose: letor"):
         format_of("x.txt", "xls")
+
+
+def test_tables_of_text_have_the_columns_of_all_blocks(tmp_path: Path) -> None:
+    narrow = Dataset.from_arrays([[1.0]], [1], qid=["a"])
+    wide = Dataset.from_arrays([[2.0, 9.0]], [0], qid=["b"], document_ids=["d"])
+    file = io.BytesIO()
+    write_csv([narrow, wide], file)
+    assert file.getvalue().decode().splitlines() == [
+        '"query_id","document_id","label","1","2"',
+        '"a",,1,1,0',
+        '"b","d",0,2,9',
+    ]
+    other = Dataset.from_arrays([[2.0]], [0], qid=["b"], feature_names=["x"])
+    with pytest.raises(DataError, match="the blocks have different features"):
+        write_csv([narrow, other], io.BytesIO())
+    # A feature that appears after the first block of a file.
+    lines = [f"0 qid:{row // 50} 1:0.5\n" for row in range(300_000)]
+    (tmp_path / "late.txt").write_text("".join([*lines, "1 qid:last 1:1 2:7\n"]))
+    convert(tmp_path / "late.txt", tmp_path / "late.csv")
+    header, *_, last = (tmp_path / "late.csv").read_text().splitlines()
+    assert header == '"query_id","label","1","2"'
+    assert last == '"last",1,1,7'

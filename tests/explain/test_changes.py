@@ -105,6 +105,18 @@ def test_linear_changes_have_their_closed_form(fitted: dict[str, Ranker]) -> Non
     assert sizes == sorted(sizes)
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_step_that_is_small_beside_the_value_is_made(sign: float) -> None:
+    data = Dataset.from_arrays([[1e6, 0.001], [1e6, 0.0]], [1, 0], group=[2])
+    ranker = LinearRanker("ListNet()").fit(data)
+    ranker.coef_ = np.array([sign, 1.0])
+    changes = {change.feature: change for change in smallest_changes(ranker, data, "0", 0, 1)}
+    assert set(changes) == {"1", "2"}
+    next_number = np.nextafter(np.float32(1e6), np.float32(sign * np.inf))
+    assert changes["1"].changed == next_number
+    assert changes["2"].changed == np.nextafter(np.float32(0.001), np.float32(1))
+
+
 def test_a_threshold_is_crossed_by_one_number() -> None:
     X = np.arange(40, dtype=np.float32)[:, None] % 10
     data = Dataset.from_arrays(X, X[:, 0] >= 5, group=[10] * 4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import re
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from podium.data import Dataset
 from podium.errors import DataError
 from podium.export import export_ranker
 from podium.export.catboost_file import read_catboost
@@ -20,7 +22,8 @@ from podium.export.reading import model_of_ranker, read_engine_model
 from podium.export.targets import TARGETS
 from podium.export.trees import TreeModel
 from podium.export.xgboost_file import read_xgboost
-from podium.rankers import TreeRanker
+from podium.rankers import TreeRanker, load_ranker
+from podium.rankers.model_check import check_xgboost
 from tests.export.trained import (
     TYPES,
     awkward_rows,
@@ -134,6 +137,47 @@ def test_xgboost(form: str, parameters: dict[str, Any]) -> None:
     weighted = parameters.get("booster") == "dart"
     assert np.abs(model.predict(X, np.float32) - expected).max() <= (1e-6 if weighted else 0)
     assert np.abs(model.predict(X) - expected).max() < 1e-5
+
+
+def test_xgboost_nodes_that_pruning_deleted_are_left_out() -> None:
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(600, 4)).astype(np.float32)
+    labels = np.round(X[:, 0] + generator.normal(size=600))
+    data = Dataset.from_arrays(X, labels, group=[20] * 30)
+    ranker = TreeRanker(
+        engine="xgboost", n_estimators=8, engine_params={"tree_method": "exact", "gamma": 5.0}
+    ).fit(data)
+    content = json.loads(bytes(ranker.booster_.save_raw("json")))
+    trees = content["learner"]["gradient_booster"]["model"]["trees"]
+    deleted = [int(tree["tree_param"]["num_deleted"]) for tree in trees]
+    nodes = [int(tree["tree_param"]["num_nodes"]) for tree in trees]
+    assert max(deleted) > 0
+    model = read_xgboost(json.dumps(content).encode())
+    assert len(model.feature) == sum(nodes) - sum(deleted)
+    expected = ranker.predict(data)
+    np.testing.assert_allclose(model.predict(X.astype(np.float64)), expected, atol=1e-5)
+    loaded = load_ranker(io.BytesIO(ranker.to_bytes()))
+    np.testing.assert_array_equal(loaded.predict(data), expected)
+
+    tree = next(tree for tree in trees if int(tree["tree_param"]["num_deleted"]))
+    count = tree["tree_param"]["num_deleted"]
+    tree["tree_param"]["num_deleted"] = "0"
+    with pytest.raises(DataError, match="another number of deleted nodes"):
+        check_xgboost(json.dumps(content).encode())
+    tree["tree_param"]["num_deleted"] = count
+    leaf = tree["split_indices"].index(2**31 - 1)  # a split that leads to a deleted node
+    tree["left_children"][0] = leaf
+    with pytest.raises(DataError, match="do not form trees"):
+        read_xgboost(json.dumps(content).encode())
+    with pytest.raises(DataError, match="form no tree"):
+        check_xgboost(json.dumps(content).encode())
+
+
+def test_xgboost_base_score_of_a_logistic_objective_is_not_1() -> None:
+    content = json.loads(bytes(xgboost_model(objective="binary:logistic").save_raw("json")))
+    content["learner"]["learner_model_param"]["base_score"] = "1E0"
+    with pytest.raises(DataError, match="ZeroDivisionError"):
+        read_xgboost(json.dumps(content).encode())
 
 
 def test_xgboost_base_score_of_a_logistic_objective_is_a_probability() -> None:

@@ -39,6 +39,14 @@ def text(words: str, **columns: str) -> SearchQuery:
     return SearchQuery("q", words, columns)
 
 
+def test_booleans_are_categories_as_json_writes_them():
+    feature = FeatureDefinition(
+        "stock", FieldSource("in_stock"), "category", categories=("false", "true")
+    )
+    documents = [document(in_stock=value) for value in (True, False, None, "true", [True])]
+    np.testing.assert_array_equal(rows(feature, text("x"), *documents), [1, 0, nan, 1, 1])
+
+
 @pytest.mark.parametrize(
     ("function", "query", "field", "value"),
     [

@@ -122,6 +122,7 @@ def test_preferences_inferred_from_grades():
         Verdict("a", "b", TIE, "ann"),
         Verdict("a", "b", RIGHT, "bob"),
     ]
+    assert inferred_verdicts(log, []) == []
     assert inferred_verdicts(log, [("b", "a"), ("c", "a")]) == [
         Verdict("b", "a", TIE, "ann"),
         Verdict("b", "a", LEFT, "bob"),

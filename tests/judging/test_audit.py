@@ -441,6 +441,9 @@ def test_the_page_escapes_what_it_shows():
     assert "<script>" not in page
     assert "<td>&lt;b&gt;</td>" in page
     assert "May tiny judge?" in page
+    assert "Intervals are of 95 % and" in page
+    wide = audit(answers, votes, draws=20, confidence=0.995)
+    assert "Intervals are of 99.5 % and" in audit_page(wide)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import json
 import re
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -323,6 +324,26 @@ def test_parameters_that_an_endpoint_does_not_know_are_left_out(assess, connect,
     server.refuses = {"messages"}
     with pytest.raises(EndpointError, match=r"answered 400: .*messages"):
         assess(endpoint).outcome("d1", "d4")
+
+
+def test_threads_that_are_refused_together_all_go_on(assess, connect, server):
+    # All have sent their request before the first refusal.
+    server.refuses, server.delay = {"seed"}, 0.1
+    assessor = assess(connect(connections=4))
+    with ThreadPoolExecutor(4) as pool:
+        others = ("d2", "d3", "d4")
+        outcomes = list(pool.map(lambda other: assessor.outcome("d1", other), others))
+    assert outcomes == [Outcome.RIGHT] * 3
+    assert sum("seed" in request for request in server.requests) > 1
+    assert "response_format" in server.requests[-1]
+
+
+def test_a_refused_format_is_given_up_by_all_threads_alone(assess, connect, server):
+    server.refuses, server.delay = {"json_schema"}, 0.1
+    assessor = assess(connect(connections=4))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda other: assessor.outcome("d1", other), ("d2", "d3", "d4")))
+    assert server.requests[-1]["response_format"] == {"type": "json_object"}
 
 
 def test_patience_has_an_end(assess, connect, server):

@@ -130,6 +130,10 @@ def test_no_file():
         ("B.\n\nIt is more detailed than the other.", "B"),
         ("Tie", "TIE"),
         ("a result like that: B", "B"),
+        ("A is better.", "A"),
+        ("Document A matches the query.", "A"),
+        ("A", "A"),
+        ("**A** because it is longer", "A"),
     ],
 )
 def test_answers_that_can_be_read(text, label):
@@ -138,11 +142,27 @@ def test_answers_that_can_be_read(text, label):
 
 @pytest.mark.parametrize(
     "text",
-    ["B is better than A.", "I cannot say", "", '{"better": "C"}', '{"better": true}', "{" * 9999],
-)
+    [
+        "B is better than A.", "I cannot say", "", '{"better": "C"}', '{"better": true}',
+        "{" * 9999,
+        "A much better match is the second document.",  # an article
+        "Neither.\nA closer look would help.", "A matches the query better than B does.", "A/B",
+    ],
+)  # fmt: skip
 def test_answers_that_cannot(text):
     with pytest.raises(DataError, match=r"none of A, B, TIE|not one of A, B, TIE"):
         parse_answer(text, read_rubric("pairs"))
+
+
+@pytest.mark.parametrize("text", ["2.5", "0.9", "-1", "1-2", "3/5", "3 / 5", "2,5", "Grade: +1"])
+def test_parts_of_numbers_are_not_grades(text):
+    with pytest.raises(DataError, match="none of 0, 1, 2, 3"):
+        parse_answer(text, read_rubric("grades"))
+
+
+@pytest.mark.parametrize("text", ["2.", "Grade: 2, since it answers", "grade-2", "(2)", "- 2"])
+def test_numbers_beside_punctuation_are(text):
+    assert parse_answer(text, read_rubric("grades")).label == "2"
 
 
 def test_the_label_is_where_it_says():

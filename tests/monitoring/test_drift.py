@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -63,8 +65,64 @@ def test_rows_of_one_query_are_not_taken_for_independent():
         by_queries += "query" in {each.name for each in report.shifted}
         values = before.column("query"), now.column("query")
         by_rows += stats.ks_2samp(*values).pvalue < 0.05
+        assert {each.test for each in report.features if each.name == "query"} == {
+            "Kolmogorov-Smirnov"
+        }
     assert by_rows == 50
     assert by_queries <= 5
+
+
+def one_per_query(values):
+    """Documents of one feature, each of a query of its own."""
+    return Sample(("x",), np.asarray(values, np.float32)[:, None], np.arange(len(values)))
+
+
+def test_few_rows_of_rare_categories_are_tested():
+    before = one_per_query(np.arange(1000) % 10)
+    same, other = one_per_query(np.arange(20) % 10), one_per_query([3] * 20)
+    (unchanged,) = compare_samples(before, same).features
+    (shifted,) = compare_samples(before, other).features
+    assert (unchanged.test, unchanged.p_value) == ("Fisher", 1.0)
+    assert (shifted.test, shifted.p_value) == ("Fisher", pytest.approx(2 / 10_000))
+
+
+def test_two_rare_categories_are_tested_exactly():
+    (each,) = compare_samples(one_per_query([0] * 10), one_per_query([0, 1, 1, 1])).features
+    # Three ones among fourteen, all of them in the four of the second sample.
+    expected = math.comb(4, 3) * math.comb(10, 0) / math.comb(14, 3)
+    assert (each.test, each.p_value) == ("Fisher", pytest.approx(2 * expected))
+
+
+def test_numbers_of_few_queries_are_not_categories():
+    before, now = one_per_query(np.arange(10)), one_per_query(np.arange(10) + 1000)
+    (each,) = compare_samples(before, now).features
+    # All of ten above all of ten others: two of comb(20, 10) orders, twice for two tests.
+    assert (each.test, each.p_value) == (
+        "Kolmogorov-Smirnov", pytest.approx(2 * 2 / math.comb(20, 10)),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("flip", [False, True])
+def test_the_stability_index_sees_values_that_repeat(flip):
+    before, now = np.repeat([1.0, 0.0], [95, 5]), np.repeat([1.0, 0.0], [5, 95])
+    if flip:
+        before, now = 1 - before, 1 - now
+    assert stability_index(before, now) == pytest.approx(2 * 0.9 * np.log(19))
+
+
+def test_the_stability_index_of_constants():
+    expected = 2 * (1 - 0.005) * np.log(1 / 0.005)  # each is half a document of the other sample
+    for other in (3.0, 7.0):
+        index = stability_index(np.full(100, 5.0), np.full(100, other))
+        assert index == pytest.approx(expected)
+
+
+def test_a_value_that_repeats_among_others_has_a_bin():
+    spread = np.arange(1.0, 51.0)
+    before = np.concatenate([np.zeros(50), spread])
+    now = np.concatenate([np.full(50, -1.0), spread])
+    expected = (0.5 - 0.005) * np.log(0.5 / 0.005) * 2  # from the bin of zeros to the one below
+    assert stability_index(before, now) == pytest.approx(expected)
 
 
 def test_the_stability_index_is_its_formula():

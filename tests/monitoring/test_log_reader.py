@@ -58,6 +58,7 @@ def test_rankings_of_one_model(log):
     "text",
     [
         line("p", ["a"], [1.0], x=[1, 2]),
+        line("p", ["a"], [1.0], x=[10**400]),
         line("p", ["a"], [], x=[1]),
         line("p", ["a"], ["s"], x=[1]),
         line("p", ["a"], [1.0]),

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
+import lightgbm
 import numpy as np
 import pytest
+import xgboost
 
 from podium.data import Dataset
 from podium.errors import DataError
 from podium.rankers import BoostedRanker, CascadeRanker, LinearRanker, NeuralRanker, TreeRanker
+from podium.serving.model import ServedModel
+from podium.serving.refusal import Refusal
 from podium.serving.scoring import check_scorer, read_scorer, takes_missing
+from podium.serving.tensors import parse_infer
 from tests.serving.service import NAMES, rows, training_data, trees
 
 
@@ -41,6 +47,41 @@ def test_a_model_of_lightgbm_itself():
     scorer = read_scorer(content)
     check_scorer(scorer)
     np.testing.assert_allclose(scorer.score(rows()[:50]), booster.predict(rows()[:50]), atol=1e-6)
+
+
+def test_a_model_of_lightgbm_is_served_in_the_precision_that_it_compares_in():
+    # Seconds since 1970, which single precision tells apart by two minutes.
+    X = 1_700_000_000 + np.arange(64.0)[:, None]
+    label = (X[:, 0] > 1_700_000_031).astype(float)
+    parameters = {"objective": "regression", "min_data_in_leaf": 1, "min_data_in_bin": 1}
+    booster = lightgbm.train(parameters | {"verbosity": -1}, lightgbm.Dataset(X, label), 5)
+    content = booster.model_to_string().encode()
+    scorer = read_scorer(content)
+    assert not scorer.single
+    expected = np.asarray(booster.predict(X, raw_score=True))
+    assert len(set(expected)) == 2
+    np.testing.assert_allclose(scorer.score(X), expected, rtol=1e-12)
+    assert takes_missing(scorer)
+
+    model = ServedModel("time", 1, content, {}, 100)
+    (name,) = model.feature_names
+    documents = [{"id": row, "features": {name: value}} for row, value in enumerate(X[:, 0])]
+    ranked = model.decoder(json.dumps({"documents": documents}).encode())
+    np.testing.assert_allclose(model.score(ranked.rows), expected, rtol=1e-12)
+    (entry,) = model.metadata([1])["inputs"]
+    assert entry["datatype"] == "FP64"
+    tensor = {"name": "features", "shape": [64, 1], "datatype": "FP64", "data": X.tolist()}
+    body = json.dumps({"inputs": [tensor]}).encode()
+    asked = parse_infer(body, None, 1, 100, single=model.single)
+    np.testing.assert_allclose(model.score(asked.rows), expected, rtol=1e-12)
+    with pytest.raises(Refusal, match=r"is infinite$"):
+        model.score(np.full((1, 1), np.inf))
+
+
+def test_other_models_are_served_in_single_precision():
+    booster = xgboost.train({"nthread": 1}, xgboost.DMatrix(rows()[:50], rows()[:50, 0]), 2)
+    contents = [trees().to_bytes(), bytes(booster.save_raw("json"))]
+    assert [read_scorer(content).single for content in contents] == [True, True]
 
 
 def test_a_scorer_that_is_off_is_not_served():

@@ -61,9 +61,10 @@ rows_of_edges = st.lists(
 @given(model=tree_models(), rows=rows_of_edges)
 def test_scores_are_those_of_the_model(model, rows):
     assert can_walk(model)
-    np.testing.assert_allclose(
-        tree_walk(model)(rows), model.predict(rows.astype(np.float64)), rtol=1e-12, atol=1e-12
-    )
+    expected = model.predict(rows.astype(np.float64))
+    for single, numbers in ((True, rows), (False, rows.astype(np.float64))):
+        scores = tree_walk(model, single=single)(numbers)
+        np.testing.assert_allclose(scores, expected, rtol=1e-12, atol=1e-12)
 
 
 def ranker(**options):
@@ -84,7 +85,7 @@ def tree_model(fitted):
 @pytest.mark.parametrize("engine", ["lightgbm", "xgboost"])
 def test_trained_trees_with_missing_values(engine):
     fitted, X = ranker(engine=engine)
-    scores = tree_walk(tree_model(fitted))(X)
+    scores = tree_walk(tree_model(fitted), single=True)(X)
     np.testing.assert_allclose(scores, fitted._predict(X), rtol=1e-6, atol=1e-6)
 
 

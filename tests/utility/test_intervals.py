@@ -1,5 +1,6 @@
 """Every interval that is printed, against all samples counted out."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -108,6 +109,17 @@ def test_many_queries_have_the_interval_of_the_normal_approximation() -> None:
     assert (low[0], high[0]) == pytest.approx(
         (right.mean() - error, right.mean() + error), abs=0.1 * error
     )
+
+
+def test_bands_of_a_report_are_weighted_as_shares_are() -> None:
+    pairs = judged(random_pairs(160, 3, seed=2), np.outer([1.0, 0.6, 0.3], [0.0, 0.3, 1.0]))
+    exponential = pairs.leads(usual_table(3, 3, "exponential"))
+    agreed = np.sign(exponential) == pairs.choices
+    weighted = replace(pairs, pair_weights=np.where(agreed, 1.0, 0.0))
+    result = report(weighted, DCGLearn(1.0), resamples=20, test_position=False)
+    usual = result.accuracies[1]
+    assert usual.share == 1.0
+    assert usual.bands == (1.0,) * 5
 
 
 def test_accuracies_of_a_report_are_shares_with_their_bands() -> None:

@@ -66,7 +66,7 @@ def recorded(
     if request.labels is not None and request.labels.startswith(STUDIO):
         raise ArgumentError(
             "a studio's labels change, so a run with them cannot be reproduced",
-            hint="Save them first: podium studio export.",
+            hint="Save them first: podium studio project export.",
         )
     path = Path(folder)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):

@@ -218,7 +218,7 @@ def export_command(
         str, typer.Option(help="labels, grades, preferences, totals, log or answers.")
     ] = "labels",
     target_format: Annotated[
-        str, typer.Option("--to", help="qrels, prefs, pairs, jsonl, or one with -parquet.")
+        str, typer.Option("--to", help="qrels, prefs, pairs, jsonl, csv, or one with -parquet.")
     ] = "qrels",
     only_done: Annotated[
         bool, typer.Option("--only-done", help="Export finished queries only.")

@@ -49,7 +49,7 @@ LossText = Annotated[
         "--loss",
         "-l",
         help="A loss instead, such as 'PairHinge(k=10)'. "
-        "Default: SquaredError() for trees, ListMLE(k=10) otherwise.",
+        "Default: SquaredError() for trees, ListNet(k=10) with --text, ListMLE(k=10) otherwise.",
     ),
 ]
 ScorerName = Annotated[

@@ -205,10 +205,12 @@ def _linear_swaps(
     now = search.row[columns].astype(np.float64)
     weights = model.weights[columns]
     gap = search.target - search.scores(columns, search.row[columns])
-    # Twice as far as needed is above, whatever rounding does.
+    # Twice as far as needed, rounded, and one number further is above: a step that is small beside
+    # the value would be rounded to none.
+    end = np.where(weights > 0, _LARGEST, -_LARGEST).astype(np.float32)
     with np.errstate(over="ignore"):
-        far = now + 2 * gap / weights
-    far = np.clip(far, -_LARGEST, _LARGEST).astype(np.float32)
+        rounded = np.clip(now + 2 * gap / weights, -_LARGEST, _LARGEST).astype(np.float32)
+    far = np.nextafter(rounded, end)
     above = search.scores(columns, far) > search.target
     columns, far = columns[above], far[above]
     values, scores = search.nearest(columns, search.row[columns], far)

@@ -41,7 +41,7 @@ class ExportSettings:
     """How to export a ranker.
 
     Attributes:
-        engine_version: The version of the target; the newest one by default.
+        engine_version: The version of the target; by default the oldest that can do what is needed.
         model_name: The model's name in the target.
         never_missing: Whether every feature always has a value.
         extractors: How the target computes features, in its own terms, by the features' names in

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from podium.data.json_lines import parse_json
 from podium.errors import DataError
@@ -16,6 +16,7 @@ from podium.export.single_precision import as_single
 from podium.export.trees import TreeModel, concatenate_trees
 from podium.export.ubjson import parse_ubjson
 from podium.kernels import Ints
+from podium.rankers.model_check import DELETED
 
 _MARGIN = {"binary:logistic", "binary:logitraw", "reg:logistic"}
 _LOG = {"count:poisson", "reg:gamma", "reg:tweedie"}
@@ -38,7 +39,7 @@ def read_xgboost(content: bytes, rounds: int | None = None) -> TreeModel:
         return _model(model["learner"], rounds)
     except DataError:
         raise
-    except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, ArithmeticError, AttributeError) as error:
         raise DataError(
             f"is not a valid XGBoost model ({shortened(repr(error))})",
             hint="Save it again with save_model.",
@@ -124,7 +125,7 @@ def _tree(tree: dict[str, Any], sets: list[tuple[int, ...]]) -> dict[str, ArrayL
         raise ValueError("its category sets are not those of its splits")
     # XGBoost sends the categories of a set to the right.
     left, right = np.where(by_category, right, left), np.where(by_category, left, right)
-    return {
+    nodes_of_tree = {
         "feature": np.where(leaf, -1, feature),
         "threshold": np.where(leaf | by_category, 0.0, values),
         "left": np.where(leaf, 0, left),
@@ -133,6 +134,21 @@ def _tree(tree: dict[str, Any], sets: list[tuple[int, ...]]) -> dict[str, ArrayL
         "value": np.where(leaf, values, 0.0),
         "category_set": category_set,
     }
+    return _without_deleted(nodes_of_tree, leaf, feature == DELETED)
+
+
+def _without_deleted(
+    tree: dict[str, NDArray[Any]], leaf: NDArray[np.bool_], deleted: NDArray[np.bool_]
+) -> dict[str, ArrayLike]:
+    """Drop nodes that pruning left in the file, below what are leaves now."""
+    children = np.concatenate([tree[side][~leaf] for side in ("left", "right")])
+    if ((children < 0) | (children >= len(leaf))).any() or deleted[children].any():
+        raise ValueError("its nodes do not form trees")
+    number = np.cumsum(~deleted) - 1
+    kept: dict[str, ArrayLike] = {name: array[~deleted] for name, array in tree.items()}
+    for side in ("left", "right"):
+        kept[side] = np.where(leaf, 0, number[tree[side]])[~deleted]
+    return kept
 
 
 def _integers(values: Sequence[Any], size: int | None = None) -> Ints:

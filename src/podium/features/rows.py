@@ -191,6 +191,11 @@ def field_text(fields: Mapping[str, Any], name: str) -> str | None:
         for part in name.split("."):
             value = value.get(part) if isinstance(value, Mapping) else None
     if isinstance(value, list):
-        values = [str(each) for each in value if each is not None]
+        values = [_text(each) for each in value if each is not None]
         return " ".join(values) if values else None
-    return None if value is None else str(value)
+    return None if value is None else _text(value)
+
+
+def _text(value: object) -> str:
+    """Return a value as JSON and the columns of queries have it: true, not True."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -24,6 +23,7 @@ SCORE = "score"
 _BINS = 10
 _MOST_CATEGORIES = 20
 _LEAST_EXPECTED = 5.0
+_RESAMPLES = 9_999
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,8 @@ class FeatureDrift:
         missing_now: The share in the second.
         median_before: The median of the first sample; NaN if all values are missing.
         median_now: The median of the second.
-        test: What compared the values: ``Kolmogorov-Smirnov`` or ``chi-square``.
+        test: What compared the values: ``Kolmogorov-Smirnov`` or, if there are few different ones,
+            ``chi-square``, or ``Fisher`` where some are rare.
         p_value: Of that test and of Fisher's test of the missing values, corrected for two tests.
     """
 
@@ -189,27 +190,26 @@ def _median(values: Doubles) -> float:
 def _values_test(before: Doubles, now: Doubles) -> tuple[str, float]:
     """Test whether values that are not missing have one distribution."""
     before, now = before[~np.isnan(before)], now[~np.isnan(now)]
-    categories = np.unique(np.concatenate([before, now]))
-    if len(categories) > _MOST_CATEGORIES:
+    both = np.concatenate([before, now])
+    categories = np.unique(both)
+    if not _is_discrete(len(categories), len(both)):
         if not len(before) or not len(now):
             return "Kolmogorov-Smirnov", 1.0  # the test of missing values tells
         return "Kolmogorov-Smirnov", float(stats.ks_2samp(before, now).pvalue)
-    counts = np.array([[(side == each).sum() for each in categories] for side in (before, now)])
-    return "chi-square", _chi_square(counts.reshape(2, len(categories)))
+    if len(categories) < 2 or not len(before) or not len(now):
+        return "chi-square", 1.0
+    table = np.array([[(side == each).sum() for each in categories] for side in (before, now)])
+    if stats.contingency.expected_freq(table).min() < _LEAST_EXPECTED:
+        # The distribution of the statistic is not chi-square, so it is drawn.
+        draws = stats.MonteCarloMethod(n_resamples=_RESAMPLES, rng=np.random.default_rng(0))
+        method = None if len(categories) == 2 else draws
+        return "Fisher", float(stats.fisher_exact(table, method=method).pvalue)
+    return "chi-square", float(stats.chi2_contingency(table, correction=False).pvalue)
 
 
-def _chi_square(counts: Any) -> float:
-    """Test a table of two rows; rare categories are counted together."""
-    rows, columns = counts.sum(axis=1), counts.sum(axis=0)
-    if not rows.all():
-        return 1.0
-    rare = columns * rows.min() / rows.sum() < _LEAST_EXPECTED
-    table = np.column_stack([counts[:, ~rare], counts[:, rare].sum(axis=1)])
-    expected = table.sum(axis=0) * rows.min() / rows.sum()
-    table = table[:, expected >= 1]
-    if table.shape[1] < 2:
-        return 1.0
-    return float(stats.chi2_contingency(table, correction=False).pvalue)
+def _is_discrete(distinct: int, values: int) -> bool:
+    """Return whether values repeat so often that each is a category of its own."""
+    return distinct <= min(_MOST_CATEGORIES, values // 2)
 
 
 def _missing_test(before: Doubles, now: Doubles) -> float:
@@ -220,7 +220,8 @@ def _missing_test(before: Doubles, now: Doubles) -> float:
 def stability_index(before: Doubles, now: Doubles) -> float:
     """Return the population stability index over tenths of the first sample.
 
-    Missing values have a bin of their own, and an empty bin counts as half a document.
+    Missing values have a bin of their own, and so has a value that makes up a tenth of the first
+    sample, and each value if there are few. An empty bin counts as half a document.
 
     Example:
         >>> values = np.arange(100.0)
@@ -229,11 +230,18 @@ def stability_index(before: Doubles, now: Doubles) -> float:
     """
     known = before[~np.isnan(before)]
     tenths = np.linspace(0, 1, _BINS + 1)[1:-1]
-    edges = np.unique(np.quantile(known, tenths)) if len(known) else np.empty(0)
+    distinct, repeats = np.unique(known, return_counts=True)
+    if _is_discrete(len(distinct), len(known)):
+        edges = own = distinct
+    else:
+        own = distinct[repeats * _BINS >= len(known)]
+        edges = np.union1d(np.quantile(known, tenths), own) if len(known) else own
 
     def shares(values: Doubles) -> Doubles:
         present = values[~np.isnan(values)]
-        bins = np.bincount(np.searchsorted(edges, present), minlength=len(edges) + 1)
+        # Even bins are between edges, the upper one included unless it has the odd bin after them.
+        bin_of_value = 2 * np.searchsorted(edges, present) + np.isin(present, own)
+        bins = np.bincount(bin_of_value, minlength=2 * len(edges) + 1)
         counts = np.append(bins, len(values) - len(present)).astype(np.float64)
         return counts / max(len(values), 1)
 

@@ -163,7 +163,7 @@ def _entry(content: dict[str, Any], own_name: str) -> _Entry:
         )
     except DataError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise DataError(
             f"is not a ranking of a log ({error!r})", hint="Give a log of podium serve."
         ) from error

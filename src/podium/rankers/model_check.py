@@ -24,6 +24,8 @@ _MOST_LEAVES = 131_072
 _DEEPEST = 5_000
 """Engines walk down some trees by recursion, and a stack is finite."""
 _MOST_FEATURES = 10_000_000
+DELETED = 2**31 - 1
+"""The feature that XGBoost writes for a node that pruning has deleted and left in its array."""
 
 _HEADER = {
     "version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx", "objective",
@@ -217,7 +219,6 @@ def _check_json_tree(tree: dict[str, Any], features: int, number: int) -> None:
         1 <= nodes <= 2 * _MOST_LEAVES
         and nodes % 2 == 1
         and shape["num_feature"] == features
-        and shape["num_deleted"] == 0
         and shape["size_leaf_vector"] in (0, 1)
         and tree["id"] == number,
         f"tree {number} is not of this model",
@@ -238,7 +239,13 @@ def _check_json_tree(tree: dict[str, Any], features: int, number: int) -> None:
         and not any(tree.get(name) for name in tree if name.startswith("categories")),
         f"tree {number} has categories",
     )
-    _require_below(arrays["split_indices"], features, f"tree {number} splits by no feature")
+    present = arrays["split_indices"] != DELETED
+    _require(
+        bool(present[0]) and int((~present).sum()) == shape["num_deleted"],
+        f"tree {number} has another number of deleted nodes",
+    )
+    split_by = arrays["split_indices"][present]
+    _require_below(split_by, features, f"tree {number} splits by no feature")
     _require_below(arrays["default_left"], 2, f"tree {number} has no default side")
     left, right = arrays["left_children"], arrays["right_children"]
     inner = left != -1
@@ -247,12 +254,17 @@ def _check_json_tree(tree: dict[str, Any], features: int, number: int) -> None:
     by = np.tile(np.flatnonzero(inner), 2)
     _require(
         bool(((right == -1) == ~inner).all())
-        and np.array_equal(np.sort(children), np.arange(1, nodes))
+        and bool(present[inner].all())
+        and np.array_equal(np.sort(children), np.flatnonzero(present)[1:])
         and bool((children > by).all()),
         f"the nodes of tree {number} form no tree",
     )
     parents[children] = by
-    _require(np.array_equal(parents, arrays["parents"]), f"tree {number} has other parents")
+    _require_below(arrays["parents"][~present], nodes, f"tree {number} has other parents")
+    _require(
+        np.array_equal(parents[present], arrays["parents"][present]),
+        f"tree {number} has other parents",
+    )
     every = np.ones(children.size, bool)
     _check_depth(children, by, every, nodes, number)
 

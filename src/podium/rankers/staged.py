@@ -78,7 +78,8 @@ class StagedRanker:
     the first of them, as many as its depth and what is left of the budget allow, and puts those in
     the order of its scores, equal scores as they were; the next stage sees only these. No query
     costs more than the budget, however many documents it has, but for the rounding of floats. Its
-    input has several parts, so it is no scikit-learn estimator; pickle its stages to keep it.
+    input has several parts, so it is no scikit-learn estimator. To keep it, save the rankers of its
+    stages, and create it anew with its ``depths_``.
 
     Args:
         stages: From the cheapest to the most costly.

@@ -190,7 +190,8 @@ def _add_protocol_routes(app: FastAPI, service: Service) -> None:
         model = repository.get(name, version)
         body = await read_body(request.scope, request.receive, service.settings)
         length = request.headers.get("inference-header-content-length")
-        asked = parse_infer(body, length, len(model.feature_names), service.settings.most_documents)
+        width, most = len(model.feature_names), service.settings.most_documents
+        asked = parse_infer(body, length, width, most, single=model.single)
         scores = await service.score(model, asked.rows)
         service.note(model, asked.query or asked.id, None, asked.rows, scores)
         content, header = infer_answer(model.name, model.version, model.digest, asked, scores)

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from podium.errors import DataError
-from podium.kernels import Doubles, Floats
+from podium.kernels import Doubles
 from podium.serving.rank_request import RankDecoder
 from podium.serving.refusal import Refusal
+from podium.serving.rows import Rows, row_type
 from podium.serving.scoring import check_scorer, read_scorer, takes_missing
 
 
@@ -50,23 +51,31 @@ class ServedModel:
                 hint="Give a number: --absent FEATURE=0.",
             )
         self.decoder = RankDecoder(
-            self.feature_names, self.absent, most_documents, self.definitions_hash
+            self.feature_names,
+            self.absent,
+            most_documents,
+            self.definitions_hash,
+            single=scorer.single,
         )
+        self.single = scorer.single
         self._score = scorer.score
 
-    def score(self, rows: Floats) -> Doubles:
+    def score(self, rows: Rows) -> Doubles:
         """Score documents; a Refusal if a value is infinite, or missing where none may be."""
         if not len(rows):
             return np.empty(0)
+        # Those of a search, or of the model that this one shadows, may have another precision.
+        rows = rows.astype(row_type(single=self.single), copy=False)
         if not np.isfinite(rows).all():
             self._refuse_invalid(rows)
         return self._score(rows)
 
-    def _refuse_invalid(self, rows: Floats) -> None:
+    def _refuse_invalid(self, rows: Rows) -> None:
         invalid = np.isinf(rows) if self.takes_missing else ~np.isfinite(rows)
         if invalid.any():
             row, column = np.argwhere(invalid)[0]
-            problem = "missing" if np.isnan(rows[row, column]) else "infinite in single precision"
+            infinite = "infinite in single precision" if self.single else "infinite"
+            problem = "missing" if np.isnan(rows[row, column]) else infinite
             feature = self.feature_names[column]
             raise Refusal(400, f"feature {feature!r} of document {row} is {problem}")
 
@@ -77,7 +86,13 @@ class ServedModel:
             "name": self.name,
             "versions": [str(version) for version in versions],
             "platform": f"podium_{self.engine}",
-            "inputs": [{"name": "features", "datatype": "FP32", "shape": [-1, width]}],
+            "inputs": [
+                {
+                    "name": "features",
+                    "datatype": "FP32" if self.single else "FP64",
+                    "shape": [-1, width],
+                }
+            ],
             "outputs": [{"name": "scores", "datatype": "FP64", "shape": [-1]}],
             "parameters": {
                 "version": str(self.version),

@@ -18,8 +18,9 @@ from msgspec import Meta
 
 from podium.data.definitions_hash import require_same_definitions
 from podium.errors import DataError
-from podium.kernels import Doubles, Floats
+from podium.kernels import Doubles
 from podium.serving.refusal import Refusal, decoding
+from podium.serving.rows import Rows, row_type
 
 _LONGEST_ID = 1024
 LONGEST_QUERY = 10_000
@@ -41,7 +42,7 @@ class RankRequest:
 
     query: str | int | None
     ids: list[str | int]
-    rows: Floats
+    rows: Rows
 
 
 class RankDecoder:
@@ -52,6 +53,7 @@ class RankDecoder:
         absent: The value of features that may be left out.
         most_documents: The largest number of documents.
         definitions_hash: The hash of the definitions of the model's features, if it is known.
+        single: Whether the model compares single-precision numbers.
 
     Example:
         >>> decode = RankDecoder(["bm25", "age"], {"age": None}, 10)
@@ -65,8 +67,11 @@ class RankDecoder:
         absent: Mapping[str, float | None],
         most_documents: int,
         definitions_hash: str | None = None,
+        *,
+        single: bool = True,
     ) -> None:
         self._definitions_hash = definitions_hash
+        self._kind = row_type(single=single)
         self._width = len(feature_names)
         self._pack = struct.Struct(f"{self._width}d").pack
         fields: list[Any] = [
@@ -109,8 +114,7 @@ class RankDecoder:
             raise Refusal(400, "two documents have the same id")
         values = [msgspec.structs.astuple(document.features) for document in documents]
         with np.errstate(over="ignore"):  # infinities are refused with the feature's name
-            # Single precision is what rankers are trained in.
-            rows = self._matrix(values).astype(np.float32).reshape(len(values), self._width)
+            rows = self._matrix(values).astype(self._kind).reshape(len(values), self._width)
         return RankRequest(request.query, ids, rows)
 
     def _matrix(self, values: list[tuple[float | None, ...]]) -> Doubles:

@@ -20,10 +20,11 @@ import msgspec
 import numpy as np
 import structlog
 
-from podium.kernels import Doubles, Floats
+from podium.kernels import Doubles
 from podium.serving.metrics import ServingMetrics
 from podium.serving.model import ServedModel
 from podium.serving.refusal import Refusal
+from podium.serving.rows import Rows
 
 _MOST_WAITING = 1_000
 _MOST_BYTES = 64 << 20
@@ -49,7 +50,7 @@ class LoggedRanking:
     shadow: ServedModel | None
     query: str | int | None
     ids: list[str | int] | None
-    rows: Floats
+    rows: Rows
     scores: Doubles
 
     def line(self) -> bytes:

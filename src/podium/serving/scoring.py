@@ -20,11 +20,12 @@ from podium.export.reading import Model, model_of_ranker, read_engine_model
 from podium.export.targets.base import Request, engine_names
 from podium.export.targets.onnx import INPUT, MODEL, OUTPUT, Onnx, inference_session
 from podium.export.trees import TreeModel
-from podium.kernels import Doubles, Floats
+from podium.kernels import Doubles
 from podium.rankers import CascadeRanker, NeuralRanker, Ranker, TreeRanker, load_ranker
+from podium.serving.rows import Rows, row_type
 from podium.serving.tree_walk import can_walk, tree_walk
 
-Score: TypeAlias = Callable[[Floats], Doubles]
+Score: TypeAlias = Callable[[Rows], Doubles]
 """Scores rows, whose columns are in the order of the model's features."""
 
 _CHECKED_ROWS = 64
@@ -42,6 +43,8 @@ class Scorer:
         score: Scores rows.
         reference: Scores rows as the ranker itself does.
         definitions_hash: The hash of its features' definitions, if it is known.
+        single: Whether it compares single-precision numbers. Podium trains in single precision, and
+            XGBoost and CatBoost round to it; LightGBM elsewhere compares what it was given.
     """
 
     kind: str
@@ -50,21 +53,23 @@ class Scorer:
     score: Score
     reference: Score
     definitions_hash: str | None = None
+    single: bool = True
 
 
 def read_scorer(content: bytes) -> Scorer:
     """Read a ranker that Podium saved, or a model of LightGBM, XGBoost or CatBoost."""
     if not content.startswith(b"PK"):
         model: Model = read_engine_model(content)
-        engine, score = _exported_score(model)
+        single = not isinstance(model, TreeModel) or model.single_values
+        engine, score = _exported_score(model, single)
         return Scorer(
             type(model).__name__, engine, model.feature_names, score,
-            lambda rows: model.predict(rows.astype(np.float64)),
+            lambda rows: model.predict(rows.astype(np.float64)), single=single,
         )  # fmt: skip
     ranker = load_ranker(BytesIO(content))
     native = native_score(ranker)
     if isinstance(ranker, TreeRanker | NeuralRanker):
-        engine, score = _exported_score(model_of_ranker(ranker))
+        engine, score = _exported_score(model_of_ranker(ranker), True)
     else:
         engine, score = "native", native
     return Scorer(
@@ -73,9 +78,9 @@ def read_scorer(content: bytes) -> Scorer:
     )  # fmt: skip
 
 
-def _exported_score(model: Model) -> tuple[str, Score]:
+def _exported_score(model: Model, single: bool) -> tuple[str, Score]:
     if isinstance(model, TreeModel) and can_walk(model):
-        return "tree_walk", tree_walk(model)
+        return "tree_walk", tree_walk(model, single=single)
     return "onnxruntime", onnx_score(model)
 
 
@@ -91,7 +96,7 @@ def _one_query(ranker: Ranker) -> Score:
     """Score the documents of a request as those of one query, which a cascade needs to know."""
     names = tuple(ranker.feature_names_)
 
-    def score(rows: Floats) -> Doubles:
+    def score(rows: Rows) -> Doubles:
         labels = np.zeros(len(rows), np.float32)
         return ranker.predict(
             Dataset.from_arrays(rows, labels, group=[len(rows)], feature_names=names)
@@ -107,7 +112,7 @@ def onnx_score(model: Model) -> Score:
     run = inference_session(written.files[MODEL], threads=1).run
     outputs = [OUTPUT]
 
-    def score(rows: Floats) -> Doubles:
+    def score(rows: Rows) -> Doubles:
         scores: Doubles = run(outputs, {INPUT: rows.astype(np.float64)})[0]
         return scores.reshape(-1)
 
@@ -120,8 +125,9 @@ def check_scorer(scorer: Scorer) -> None:
     Also compiles what is compiled on the first call, so that no request waits for it.
     """
     width = len(scorer.feature_names)
-    rows = np.random.default_rng(0).normal(size=(_CHECKED_ROWS, width)).astype(np.float32)
-    for values in (rows, np.zeros((1, width), np.float32)):
+    kind = row_type(single=scorer.single)
+    rows = np.random.default_rng(0).normal(size=(_CHECKED_ROWS, width)).astype(kind)
+    for values in (rows, np.zeros((1, width), kind)):
         scores, expected = scorer.score(values), scorer.reference(values)
         largest = max(1.0, float(np.abs(expected).max()))
         if scores.shape != (len(values),) or not np.isfinite(scores).all():
@@ -136,7 +142,8 @@ def check_scorer(scorer: Scorer) -> None:
 def takes_missing(scorer: Scorer) -> bool:
     """Return whether the model scores documents with a missing value."""
     try:
-        row = np.full((1, len(scorer.feature_names)), np.nan, np.float32)
+        kind = row_type(single=scorer.single)
+        row = np.full((1, len(scorer.feature_names)), np.nan, kind)
         return bool(np.isfinite(scorer.score(row)).all())
     except DataError:
         return False

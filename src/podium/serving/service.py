@@ -18,13 +18,14 @@ import structlog
 from fastapi import Request
 
 from podium.errors import PodiumError
-from podium.kernels import Doubles, Floats
+from podium.kernels import Doubles
 from podium.serving.metrics import ServingMetrics
 from podium.serving.model import ServedModel
 from podium.serving.ranking_log import LoggedRanking, RankingLog
 from podium.serving.refusal import Refusal
 from podium.serving.releases import Release
 from podium.serving.repository import Repository
+from podium.serving.rows import Rows
 from podium.serving.search.searcher import Searcher
 from podium.serving.settings import ServingSettings
 from podium.serving.workers import WorkerFile, ask_to_apply, wait_for_generation
@@ -138,7 +139,7 @@ class Service:
             raise Refusal(503, "not all processes serve the new models yet")
         return release
 
-    async def score(self, model: ServedModel, rows: Floats) -> Doubles:
+    async def score(self, model: ServedModel, rows: Rows) -> Doubles:
         """Score documents: few at once, many in a thread."""
         if rows.size <= _INLINE_VALUES:
             return model.score(rows)
@@ -153,7 +154,7 @@ class Service:
         model: ServedModel,
         query: str | int | None,
         ids: list[str | int] | None,
-        rows: Floats,
+        rows: Rows,
         scores: Doubles,
     ) -> None:
         """Count a ranking and log it."""

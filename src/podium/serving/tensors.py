@@ -12,9 +12,11 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 from msgspec import Meta
+from numpy.typing import NDArray
 
-from podium.kernels import Doubles, Floats
+from podium.kernels import Doubles
 from podium.serving.refusal import Refusal, decoding
+from podium.serving.rows import Rows, row_type
 
 INPUT, OUTPUT = "features", "scores"
 _TYPES: dict[str, np.dtype[Any]] = {"FP32": np.dtype("<f4"), "FP64": np.dtype("<f8")}
@@ -59,14 +61,22 @@ class InferRequest:
 
     id: str | None
     query: str | None
-    rows: Floats
+    rows: Rows
     binary: bool
 
 
 def parse_infer(
-    body: bytes, header_length: str | None, width: int, most_documents: int
+    body: bytes, header_length: str | None, width: int, most_documents: int, *, single: bool = True
 ) -> InferRequest:
-    """Parse a request; a Refusal if it is not one for a model of so many features."""
+    """Parse a request; a Refusal if it is not one for a model of so many features.
+
+    Args:
+        body: The body of the request.
+        header_length: The header that tells how long the JSON object is, if bytes follow it.
+        width: The number of features.
+        most_documents: The largest number of documents.
+        single: Whether the model compares single-precision numbers.
+    """
     length = len(body)
     if header_length is not None:
         if not header_length.isascii() or not header_length.isdigit() or len(header_length) > 9:
@@ -78,7 +88,9 @@ def parse_infer(
         request = _decode(body[:length])
         if len(request.inputs) != 1 or request.inputs[0].name != INPUT:
             raise Refusal(400, f"the model has one input, {INPUT!r}")
-        rows = _rows(request.inputs[0], body[length:], width, most_documents)
+        given = _rows(request.inputs[0], body[length:], width, most_documents)
+    with np.errstate(over="ignore"):  # infinities are refused with the feature's name
+        rows = given.astype(row_type(single=single))
     parameters = request.parameters or {}
     binary = parameters.get("binary_data_output") is True
     if request.outputs:
@@ -92,7 +104,7 @@ def parse_infer(
     return InferRequest(request.id, query if isinstance(query, str) else None, rows, binary)
 
 
-def _rows(tensor: _Input, binary: bytes, width: int, most_documents: int) -> Floats:
+def _rows(tensor: _Input, binary: bytes, width: int, most_documents: int) -> NDArray[Any]:
     kind = _TYPES.get(tensor.datatype)
     if kind is None:
         raise Refusal(400, f"datatype {tensor.datatype!r} is not FP32 or FP64")
@@ -125,8 +137,7 @@ def _rows(tensor: _Input, binary: bytes, width: int, most_documents: int) -> Flo
         if len(numbers) != documents * width:
             raise Refusal(400, f"{len(numbers)} values do not have the shape {tensor.shape}")
         values = np.array(numbers, np.float64)  # None becomes NaN
-    with np.errstate(over="ignore"):  # infinities are refused with the feature's name
-        return np.ascontiguousarray(values.astype(np.float32).reshape(documents, width))
+    return values.reshape(documents, width)
 
 
 def _numbers(data: msgspec.Raw, documents: int, width: int) -> list[float | None]:

@@ -1,4 +1,4 @@
-"""Trees laid out for a fast walk: siblings side by side, thresholds in single precision."""
+"""Trees laid out for a fast walk: siblings side by side, thresholds in the precision of rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 
 from podium.export.single_precision import below
 from podium.export.trees import TreeModel
-from podium.kernels import Doubles, Floats, Ints
+from podium.kernels import Doubles, Ints
+from podium.serving.rows import Rows, row_type
 from podium.serving.tree_walk_kernel import walk_trees
 
 _DEEPEST = 64
@@ -21,25 +22,35 @@ def can_walk(model: TreeModel) -> bool:
     return numerical and bool((_depths(model) <= _DEEPEST).all())
 
 
-def tree_walk(model: TreeModel) -> Callable[[Floats], Doubles]:
-    """Return what scores rows of single-precision numbers, as the model does in double."""
+def tree_walk(model: TreeModel, *, single: bool) -> Callable[[Rows], Doubles]:
+    """Return what scores rows as the model does in double precision.
+
+    Args:
+        model: The trees.
+        single: Whether rows have single precision, which half the memory holds; or double.
+    """
     order, position = _siblings_together(model)
     inner = model.feature[order] >= 0
     right = ~model.missing_left[order]
     column = np.where(inner, model.feature[order] + right * model.features, 2 * model.features)
-    threshold = np.where(inner, below(model.threshold[order], strict=model.strict), np.inf)
+    limits: Rows = model.threshold[order]
+    if single:
+        limits = below(limits, strict=model.strict)
+    elif not model.strict:
+        limits = np.nextafter(limits, np.inf)
+    threshold = np.where(inner, limits, np.inf)
     child = np.where(inner, position[model.left[order]], np.arange(len(order)))
     depths = _depths(model)
     arrays = (
         position[model.roots].astype(np.uint32),
         np.array([depths[a:b].max() for a, b in _spans(model)], np.uint32),
         column.astype(np.uint32),
-        threshold.astype(np.float32),
+        threshold.astype(row_type(single=single)),
         child.astype(np.uint32),
         np.where(inner, 0.0, model.value[order]),
     )
 
-    def score(rows: Floats) -> Doubles:
+    def score(rows: Rows) -> Doubles:
         scores = np.full(len(rows), model.base_score)
         walk_trees(rows, *arrays, scores)
         return scores

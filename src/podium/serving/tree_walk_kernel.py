@@ -11,18 +11,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.kernels import Doubles, Floats, kernel
+from podium.kernels import Doubles, kernel
+from podium.serving.rows import Rows
 
 LANES = 16
 
 
 @kernel
 def walk_trees(
-    rows: Floats,
+    rows: Rows,
     roots: NDArray[np.uint32],
     depths: NDArray[np.uint32],
     column: NDArray[np.uint32],
-    threshold: Floats,
+    threshold: Rows,
     child: NDArray[np.uint32],
     value: Doubles,
     scores: Doubles,
@@ -35,13 +36,13 @@ def walk_trees(
         depths: The splits above the deepest leaf of each tree.
         column: What each node compares: a feature with missing values as minus infinity, plus the
             number of features with missing values as infinity, or, for a leaf, twice that number.
-        threshold: A number below it goes left.
+        threshold: A number below it goes left; of the type of the rows.
         child: The left child of each node; the right one comes after it.
         value: The value of each leaf.
         scores: What is added to.
     """
     width = rows.shape[1]
-    block = np.zeros((2 * width + 1) * LANES, np.float32)
+    block = np.zeros((2 * width + 1) * LANES, rows.dtype)
     node = np.zeros(LANES, np.uint32)
     total = np.zeros(LANES, np.float64)
     one, zero, lanes = np.uint32(1), np.uint32(0), np.uint32(LANES)

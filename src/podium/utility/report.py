@@ -201,11 +201,15 @@ def _accuracies(pairs: RankingPreferences, leads: Doubles, seed: int) -> tuple[A
                 float(np.average(shares[row], weights=weights)),
                 low[row],
                 high[row],
-                tuple(float(shares[row, band].mean()) if len(band) else np.nan for band in bands),
+                tuple(_mean(shares[row, band], weights[band]) for band in bands),
                 (float(np.average(leads_by[row], weights=weights)), low[gap], high[gap]),
             )
         )
     return tuple(accuracies)
+
+
+def _mean(values: Doubles, weights: Doubles) -> float:
+    return float(np.average(values, weights=weights)) if weights.any() else np.nan
 
 
 def _ends(

@@ -19,7 +19,7 @@ from podium.data.dataset import Dataset
 from podium.data.files import PADDING, Reporter, Source, chunk_loaders, open_write, source_name
 from podium.data.formats.parquet import rows_table, table_rows, table_schema
 from podium.data.query_rows import QueryRows
-from podium.data.stream import merge_blocks
+from podium.data.stream import merge_blocks, widen
 from podium.errors import DataError
 
 _BLOCK_BYTES = 32 << 20
@@ -117,6 +117,8 @@ def write_csv(
         blocks = list(merge_blocks(tables, _BLOCK_BYTES))
     if not blocks:
         raise DataError("nothing to write", hint="Give at least one table.")
+    if isinstance(blocks[0], Dataset):
+        blocks = _alike(blocks)
     schema = table_schema(blocks[0])
     with open_write(target) as write:
         for index, block in enumerate(blocks):
@@ -124,6 +126,19 @@ def write_csv(
             options = pa_csv.WriteOptions(include_header=index == 0, delimiter=delimiter)
             pa_csv.write_csv(rows_table(block, schema), out, options)
             write(out.getvalue())
+
+
+def _alike(blocks: list[Dataset]) -> list[Dataset]:
+    """Give all blocks the columns of the widest one, and document ids if any has them."""
+    names = max((block.feature_names for block in blocks), key=len)
+    blocks = [widen(block, names) for block in blocks]
+    if any(block.feature_names != names for block in blocks):
+        raise DataError(
+            "the blocks have different features", hint="Give them the same, in the same order."
+        )
+    if any(block.document_ids is not None for block in blocks):
+        blocks = [block.with_document_ids() for block in blocks]
+    return blocks
 
 
 _IDS = ("query_id", "document_id")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from scipy.special import chdtrc
@@ -119,11 +120,7 @@ def inferred_verdicts(
     verdicts = []
     for assessor, graded in grades.items():
         items = sorted(graded)
-        chosen = pairs or [
-            (first, second)
-            for position, first in enumerate(items)
-            for second in items[position + 1 :]
-        ]
+        chosen = list(combinations(items, 2)) if pairs is None else pairs
         verdicts += [
             Verdict(left, right, Outcome(int(np.sign(graded[left] - graded[right]))), assessor)
             for left, right in chosen

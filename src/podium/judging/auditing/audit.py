@@ -30,7 +30,7 @@ class GroupAgreement:
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """What an audit shows. Intervals are of 95 % unless another confidence was asked for.
+    """What an audit shows.
 
     Attributes:
         sample: What was judged.
@@ -48,6 +48,7 @@ class Audit:
         calibration: Certainty and the share that agrees, in bins.
         groups: Agreement by group of queries.
         conclusion: The plain answer.
+        confidence: How often the intervals should contain the figures.
     """
 
     sample: AuditSample = field(repr=False)
@@ -65,6 +66,7 @@ class Audit:
     calibration: tuple[tuple[float, float, int], ...]
     groups: Mapping[str, GroupAgreement]
     conclusion: Conclusion
+    confidence: float
 
     @property
     def figures(self) -> dict[str, Interval]:
@@ -171,6 +173,7 @@ def audit(
             kappa_people,
             {"position bias": position, "length bias": length},
         ),
+        confidence=confidence,
     )
 
 

@@ -43,8 +43,8 @@ def audit_page(audit: Audit) -> str:
     parts = [
         f"<p class='answer'><strong>{escape(conclusion.sentence)}</strong></p>",
         f"<p>{len(sample.units):,} {what} of {queries:,} queries, judged by {escape(sample.model)} "
-        f"and, blind to it, by {len(sample.people):,} people. Intervals are of 95 % and resample "
-        "queries.</p>",
+        f"and, blind to it, by {len(sample.people):,} people. Intervals are of "
+        f"{100 * audit.confidence:g} % and resample queries.</p>",
         "<h2>Why</h2>",
         _list(conclusion.reasons),
         "<h2>What to do</h2>",

@@ -49,10 +49,14 @@ def parse_answer(text: str, rubric: Rubric) -> ParsedAnswer:
     stripped = text.strip()
     last_line = stripped.rpartition("\n")[2]
     pattern = re.compile(rf"\b({'|'.join(rubric.labels)})\b", re.IGNORECASE)
+    numbers = any(label.isdigit() for label in rubric.labels)
     # As words, a and b are articles and letters: labels of one letter are capitals.
     for part in (last_line, stripped):
+        if numbers and _LONGER_NUMBER.search(part):
+            continue
         matches = [match for match in pattern.finditer(part) if _is_label(match[0])]
-        if len({match[0].upper() for match in matches}) == 1:
+        certain = not all(_may_be_article(part, match) for match in matches)
+        if certain and len({match[0].upper() for match in matches}) == 1:
             begin = text.rfind(part) + matches[0].start()
             return ParsedAnswer(matches[0][0].upper(), begin)
     choices = ", ".join(rubric.labels)
@@ -60,10 +64,20 @@ def parse_answer(text: str, rubric: Rubric) -> ParsedAnswer:
 
 
 _DECODER = JSONDecoder()
+_LONGER_NUMBER = re.compile(r"(?<!\w)[-+]\d|\d[.,+-]\d|\d\s*/\s*\d")
+"""A number of which a label may be a part: -1, 2.5, 1-2, 3/5."""
 
 
 def _is_label(word: str) -> bool:
     return len(word) > 1 or word.isupper() or word.isdigit()
+
+
+def _may_be_article(part: str, match: re.Match[str]) -> bool:
+    """Return whether it is an A before a word at the start of a sentence: "A better match is"."""
+    if match[0] != "A" or not re.match(r"\s+(?!is\b)[a-z]", part[match.end() :]):
+        return False
+    before = part[: match.start()].rstrip("\"'*_( \t")
+    return not before or before[-1] in ".!?:\n"
 
 
 def _object_starts(text: str) -> list[int]:

@@ -161,7 +161,8 @@ class Endpoint:
         requests = failures = 0
         while failures <= self._retries:
             self._rest(failures)
-            body = json.dumps(self._body(messages, schema, tokens, seed)).encode()
+            parameters = self._body(messages, schema, tokens, seed)
+            body = json.dumps(parameters).encode()
             with self._slots:
                 self.spending.take_request()
                 requests += 1
@@ -179,7 +180,7 @@ class Endpoint:
                 return Exchange(reply, requests)
             if status:
                 problem = f"answered {status}: {_printable(content)}"
-                if status in _REFUSED_PARAMETER and self._leave_out(content, schema is not None):
+                if status in _REFUSED_PARAMETER and self._leave_out(content, parameters):
                     continue
                 if status not in _WORTH_A_RETRY:
                     break
@@ -237,16 +238,18 @@ class Endpoint:
         self._reached = True
         return response.status_code, response.headers, bytes(content), ""
 
-    def _leave_out(self, content: bytes, has_schema: bool) -> bool:
-        """Give up an optional parameter that the endpoint names in its refusal, if there is one."""
+    def _leave_out(self, content: bytes, sent: Mapping[str, Any]) -> bool:
+        """Give up an optional parameter that the endpoint names in its refusal, if there is one.
+
+        Only what this request had counts: another thread may have given it up in the meantime.
+        """
         message = content[:5000].decode(errors="replace").lower()
-        with self._lock:
-            for name, words in _OPTIONAL.items():
-                if name in self._refused or (name.startswith("json") and not has_schema):
-                    continue
-                if any(word in message for word in words):
+        had = {*sent, sent.get("response_format", {}).get("type")}
+        for name, words in _OPTIONAL.items():
+            if name in had and any(word in message for word in words):
+                with self._lock:
                     self._refused.add(name)
-                    return True
+                return True
         return False
 
     def _rest(self, failures: int) -> None:
