@@ -32,8 +32,8 @@ def drift_html(reports: Mapping[str, DriftReport]) -> str:
         ]
     parts.append(
         "<p>Values are compared by the Kolmogorov-Smirnov test, or by the chi-square test if there "
-        "are few distinct ones, and missing values by Fisher's test. PSI is the population "
-        "stability index over tenths of the earlier sample.</p>"
+        "are few distinct ones (Fisher's if some are rare), and missing values by Fisher's test. "
+        "PSI is the population stability index over tenths of the earlier sample.</p>"
     )
     return report_page("Drift", parts)
 
