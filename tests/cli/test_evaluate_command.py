@@ -82,6 +82,11 @@ def test_a_table_and_every_query() -> None:
         (("truth.qrels", "strong.run", "-c", "excel"), "excel"),
         (("truth.qrels",), "give runs after it, or --scores"),
         (("data.txt", "--scores", "truth.qrels"), "one number per line"),
+        (("truth.qrels", "weak.run", "--trec", "-c", "podium"), "leave out --scores, --cluster"),
+        (("truth.qrels", "weak.run", "--trec", "--json"), "prints what trec_eval does"),
+        (("truth.qrels", "weak.run", "--trec", "--machine", "truth.qrels"), "leave out --scores"),
+        (("truth.qrels", "weak.run", "--scores", "x.txt"), "three ways to evaluate"),
+        (("truth.qrels", "weak.run", "--cluster", "auto"), "three ways to evaluate"),
     ],
 )
 def test_mistakes_are_one_line(arguments: tuple[str, ...], message: str) -> None:
@@ -113,6 +118,20 @@ def test_compare_in_a_pipe_says_what_a_program_has_to_know(folder: Path) -> None
     assert int(row["queries"]) == len(
         {line.split()[0] for line in (folder / "truth.qrels").read_text().splitlines()}
     )
+
+
+def test_unjudged_results_follow_the_conventions_of_the_comparison(tmp_path: Path) -> None:
+    (tmp_path / "q.qrels").write_text("1 0 a 3\n1 0 b 1\n1 0 spam -1\n2 0 a 1\n")
+    (tmp_path / "old.run").write_text("1 Q0 b 1 2 o\n1 Q0 a 2 1 o\n1 Q0 new 3 0 o\n")
+    (tmp_path / "new.run").write_text("1 Q0 a 1 2 n\n1 Q0 b 2 1 n\n2 Q0 a 1 1 n\n")
+    files = (tmp_path / "q.qrels", tmp_path / "old.run", tmp_path / "new.run")
+    content = json.loads(succeed("compare", *files, "-m", "ndcg_cut_10", "--json"))
+    # Linear gains, and a query that one run lacks is in neither.
+    ideal = 3 + 1 / np.log2(3)
+    expected = 1 - (1 + 3 / np.log2(3)) / ideal
+    (entry,) = content["unjudged"]
+    assert entry["difference"] == pytest.approx(expected / 2)  # over both judged queries
+    assert content["conventions"] == "trec_eval"
 
 
 def test_compare_refuses_a_report_it_cannot_write() -> None:

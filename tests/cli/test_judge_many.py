@@ -57,6 +57,9 @@ def test_all_queries_one_after_the_other(folder: Path) -> None:
 def test_depth_and_one_query(folder: Path) -> None:
     judged("one.session", *POOL, "--query", "q3", "--depth", 2, keys="q")
     assert SessionFile.read(folder / "one.session").items == ("d3", "d2")
+    assert "was started with seed 0, not 1" in fail("judge", "one.session", "--seed", 1)
+    assert "was started with budget 6, not 5" in fail("judge", "one.session", "--budget", 5)
+    judged("one.session", "--seed", 0, "--budget", 6, keys="q")
 
 
 def test_texts_as_json_lines(folder: Path) -> None:

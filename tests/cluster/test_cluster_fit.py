@@ -196,6 +196,8 @@ def test_what_cannot_be_fitted_is_said(three: Cluster, tmp_path: Path) -> None:
         fit(BoostedRanker(), train, cluster=three)
     with pytest.raises(ArgumentError, match="not on this machine"):
         fit(LinearRanker(), f"file://{tmp_path}/train")
+    with pytest.raises(ArgumentError, match="checkpoints are written on a cluster only"):
+        fit(LinearRanker(), train, checkpoints=tmp_path / "checkpoints")
     holes = data.features.copy()
     holes[3, 2] = np.nan
     bad = Dataset.from_arrays(holes, data.labels, qid=data.query_of_row)

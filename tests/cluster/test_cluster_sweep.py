@@ -146,6 +146,15 @@ def test_processes_give_the_same() -> None:
     assert [one.values for one in results] == [one.values for one in sweep(measured, TASKS)]
 
 
+@pytest.mark.slow
+def test_a_task_that_ends_its_process_is_an_error_of_its_own(tmp_path: Path) -> None:
+    table = tmp_path / "results.parquet"
+    with pytest.raises(PodiumError, match="1 of 12 tasks failed, the first with its process died"):
+        sweep(dies, grid(number=list(range(12))), processes=2, results=table)
+    again = sweep(dies, grid(number=[0, *range(2, 12)]), results=table)
+    assert [one.values["number"] for one in again] == [0, *range(2, 12)]
+
+
 SCRIPT = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what runs in the background

@@ -457,7 +457,11 @@ def audited(tmp_path):
         CandidateList(
             f"q{n}",
             f"query {n}",
-            tuple(Candidate(a.items[0], text="Text") for a in answers if a.query_id == f"q{n}"),
+            tuple(
+                Candidate(a.items[0], html="<p>Te<b>xt</b></p>")
+                for a in answers
+                if a.query_id == f"q{n}"
+            ),
         )
         for n in range(40)
     ]
@@ -477,6 +481,7 @@ def test_the_command_from_plan_to_page(audited):
     with (folder / "sheet.csv").open(encoding="utf-8-sig", newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert len(rows) == 60
+    assert {row["text"] for row in rows} == {"Text"}
     for name in PEOPLE[:2]:
         with (folder / f"{name}.csv").open("w", newline="") as stream:
             writer = csv.DictWriter(stream, list(rows[0]))

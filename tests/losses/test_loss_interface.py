@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from podium import losses
-from podium.errors import DataError, PodiumError
+from podium.errors import ArgumentError, DataError, PodiumError
 from podium.losses import (
     Focused,
     LambdaLoss,
@@ -207,3 +207,10 @@ def test_losses_are_read_from_text(text: str, expected: Loss) -> None:
 def test_other_text_is_refused_and_not_run(text: str, message: str) -> None:
     with pytest.raises(PodiumError, match=message):
         parse_loss(text)
+
+
+def test_weights_are_of_queries_or_of_rows() -> None:
+    with pytest.raises(ArgumentError, match="weights of queries and of rows"):
+        PairHinge().evaluate(
+            [0.0, 0.0], [1, 0], [0, 2], query_weights=[5.0], row_weights=[1.0, 1.0]
+        )

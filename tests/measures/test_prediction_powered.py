@@ -162,4 +162,6 @@ def test_commands(judged, tmp_path):
     assert lines[3].split("\t")[1:3] == ["good - bad", f"{gap.mean:+.4f}"]
     assert "prints means" in fail("evaluate", *files, *options, "--per-query")
     assert "needs runs" in fail("evaluate", files[0], *options)
+    for others in (("--seed", 1), ("--test", "t"), ("--level", 0.1), ("--topics", files[0])):
+        assert f"Leave out {others[0]}." in fail("compare", *files, *options, *others)
     assert "Leave out --output" in fail("compare", *files, *options, "-o", tmp_path / "x.html")

@@ -114,3 +114,10 @@ def test_mistakes() -> None:
         Pairs([0, 1], [1, 2], [0, 1])  # type: ignore[arg-type]
     both = evaluate(["AP", ppref], labels=[1, 0], scores=[2, 1], group=[2], pairs=pairs)
     assert list(both.means.values()) == [1.0, 1.0]
+
+
+def test_preferences_of_other_queries_are_refused() -> None:
+    preferences = Preferences.from_columns(["1"], ["a"], ["b"], [1])
+    rankings = Rankings.from_columns(["q1", "q1"], ["a", "b"], [2, 1])
+    with pytest.raises(DataError, match="none of the 1 queries of the rankings is judged"):
+        evaluate("ppref", preferences, rankings)

@@ -23,6 +23,7 @@ from podium.measures import (
     paired_difference,
     parse_measure,
 )
+from podium.measures.comparison.next_judgments import next_judgments
 from podium.measures.comparison.single_queries import hard_queries, moved_lists
 from podium.measures.comparison.slices import property_columns, slices_of
 from podium.measures.comparison.unjudged import unjudged_bounds
@@ -253,3 +254,29 @@ def test_every_report_has_the_details_escaped() -> None:
     for text in (as_markdown(comparison, details), as_latex(comparison, details)):
         assert "Requirements: 1 of 1 not shown" in text
         assert "Unjudged results" in text
+
+
+@pytest.mark.parametrize("kind", ["numbers", "words"])
+def test_queries_without_a_value_are_on_no_side_of_a_search(kind: str) -> None:
+    random = np.random.default_rng(3)
+    numbers = random.integers(1, 20, 400)
+    is_known = random.random(400) < 0.5
+    old = np.full(400, 0.5)
+    new = old + 0.05 * random.normal(size=400) - np.where(numbers > 12, 0.3, 0.0)
+    comparison = comparison_of(np.column_stack([old, new]))
+    column = {
+        f"q{row}": None if not known else int(each) if kind == "numbers" else str(each > 12)
+        for row, (each, known) in enumerate(zip(numbers, is_known, strict=True))
+    }
+    rows = comparison.search_slices({"words": column}, seed=5)
+    assert min(row.mean for row in rows) == pytest.approx(-0.3, abs=0.06)
+    tested = np.random.default_rng(5).permutation(400)[200:]
+    assert sum(row.queries for row in rows) == int(is_known[tested].sum())
+
+
+def test_a_query_that_one_system_lacks_makes_no_difference() -> None:
+    truth = {"q1": {"a": 1, "b": 0}, "q2": {"a": 1, "b": 0}}
+    ranked = {"a": 3.0, "b": 2.0, "c": 1.0}
+    old, new = {"q1": ranked}, {"q1": ranked, "q2": ranked}
+    assert next_judgments("recip_rank", truth, old, new).difference == 0.0
+    assert next_judgments("RR", truth, old, new).difference == 0.5  # Podium counts it as 0

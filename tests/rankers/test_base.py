@@ -9,6 +9,7 @@ from typing import Any
 from zipfile import ZipFile
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from podium.data import Dataset, write_shards
@@ -256,3 +257,38 @@ def test_a_file_of_another_format_version_is_refused_with_both_versions() -> Non
         DataError, match=r"version 1; this Podium reads version 2.*Train the ranker"
     ):
         load_ranker(BytesIO(old.getvalue()))
+
+
+@pytest.mark.parametrize("ids", [["b", "a"], [1, 0], ["10", "2"]])
+def test_weights_in_a_series_are_found_by_the_id_of_the_query(ids: list[Any]) -> None:
+    X, labels = [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [1, 0, 0, 1]
+    qid = np.repeat(ids, 2)
+    weights = dict(zip(ids, (1.0, 100.0), strict=True))
+    expected = LinearRanker("PairLogistic()").fit(X, labels, qid=qid, sample_weight=weights)
+    for order in (ids, ids[::-1]):
+        series = pd.Series([weights[each] for each in order], index=order)
+        fitted = LinearRanker("PairLogistic()").fit(X, labels, qid=qid, sample_weight=series)
+        np.testing.assert_array_equal(fitted.coef_, expected.coef_)
+        scores = [ranker.score(X, labels, qid=qid, sample_weight=series) for ranker in (fitted,)]
+        assert scores == [expected.score(X, labels, qid=qid, sample_weight=weights)]
+
+
+def test_weights_of_rows_in_a_series_are_in_the_order_of_rows() -> None:
+    X, labels, qid = [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [1, 0, 0, 1], list("bbaa")
+    expected = LinearRanker("PairLogistic()").fit(
+        X, labels, qid=qid, sample_weight=[1.0, 1.0, 100.0, 100.0]
+    )
+    for index in (range(4), [7, 3, 5, 1], list("bbaa")):
+        series = pd.Series([1.0, 1.0, 100.0, 100.0], index=index)
+        fitted = LinearRanker("PairLogistic()").fit(X, labels, qid=qid, sample_weight=series)
+        np.testing.assert_array_equal(fitted.coef_, expected.coef_)
+
+
+@pytest.mark.parametrize("measure", ["GMAP", "NumRet"])
+def test_measures_that_are_not_means_do_not_choose_iterations(measure: str) -> None:
+    data = Dataset.from_arrays(
+        [[1.0], [2.0], [3.0]] * 3, [0, 0, 1, 0, 0, 1, 1, 0, 0], group=[3] * 3
+    )
+    with pytest.raises(ArgumentError, match="is not a mean over queries"):
+        LinearRanker("ListNet()", measure=measure).fit(data, eval_set=data)
+    LinearRanker("ListNet()", measure=measure).fit(data)

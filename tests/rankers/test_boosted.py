@@ -224,3 +224,13 @@ def test_a_file_that_was_tampered_with_is_refused(tmp_path: Path) -> None:
     write_archive(archive, tmp_path / "model")
     with pytest.raises(DataError, match="out of range"):
         load_ranker(tmp_path / "model")
+
+
+def test_fitting_compares_as_predicting_does() -> None:
+    # Neighbours in single precision: the number between them is rounded to the upper one.
+    X = np.array([[16777218.0], [16777220.0]], np.float32)
+    data = Dataset.from_arrays(X, [0, 1], group=[2])
+    ranker = BoostedRanker(n_estimators=3).fit(data, eval_set=data)
+    values = ranker.evals_result_["valid_0"]["nDCG@10"]
+    assert evaluate("nDCG@10", data, ranker.predict(data)).means["nDCG@10"] == 1.0
+    assert values == [1.0] * len(values)

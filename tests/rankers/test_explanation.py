@@ -34,7 +34,6 @@ RANKERS: dict[str, Ranker] = {
     "linear": LinearRanker("PairLogistic()"),
     "lightgbm": TreeRanker("ListMLE(k=5)", n_estimators=12),
     "xgboost": TreeRanker("PairLogistic()", engine="xgboost", n_estimators=12),
-    "dart": TreeRanker(engine="xgboost", n_estimators=6, booster="dart", rate_drop=0.5),
     "neural": NeuralRanker("ListMLE(k=5)", hidden_layer_sizes=(9, 7), epochs=3),
     "neural, no hidden layer": NeuralRanker("ListMLE(k=5)", hidden_layer_sizes=(), epochs=3),
     "boosted thresholds": BoostedRanker(n_estimators=15),

@@ -55,7 +55,11 @@ def test_every_refused_name_is_one_of_lightgbms() -> None:
 @pytest.mark.parametrize(
     ("engine", "parameters", "hint"),
     [
-        ("lightgbm", {"boosting": "rf"}, "boosting=rf does not work .*gbdt or dart"),
+        ("lightgbm", {"boosting": "rf"}, "boosting=rf does not work .*Give boosting gbdt"),
+        ("lightgbm", {"boosting": "dart"}, "boosting=dart does not work .*Give boosting gbdt"),
+        ("xgboost", {"booster": "dart"}, "booster=dart does not work .*Give booster gbtree"),
+        ("lightgbm", {"num_leaves": 31, "max_leaves": 3}, "num_leaves and max_leaves are one"),
+        ("xgboost", {"gamma": 1, "min_split_loss": 2}, "gamma and min_split_loss are one"),
         ("lightgbm", {"boosting_type": "random_forest"}, "does not work"),
         ("xgboost", {"booster": "gblinear"}, "booster=gblinear does not work .*LinearRanker"),
         ("lightgbm", {"boosting": "gbdt objective=binary"}, "would split at spaces"),

@@ -17,7 +17,7 @@ from podium.rankers import (
     Trial,
     tune,
 )
-from podium.rankers.tune import parameter_combinations, with_parameters
+from podium.rankers.tune import _reports, parameter_combinations, with_parameters
 from tests.rankers.made_up import made_up
 from tests.rankers.one_feature import Loading, OneFeature, Recording
 
@@ -167,3 +167,17 @@ def test_shards_are_loaded_once_unless_the_ranker_streams_them(tmp_path: Path) -
     for _, given in Recording.fits:
         assert isinstance(given, Dataset)
         assert given.equals(held_out)
+
+
+def test_engine_params_that_are_given_are_kept_beside_others() -> None:
+    old = TreeRanker(engine_params={"min_data_in_leaf": 5})
+    new = with_parameters(old, {"engine_params": {"max_bin": 63}, "num_leaves": 7})
+    assert new.engine_params == {"max_bin": 63, "num_leaves": 7}
+    again = with_parameters(TreeRanker(engine_params={"max_bin": 63}), {"num_leaves": 7})
+    assert again.engine_params == {"max_bin": 63, "num_leaves": 7}
+
+
+def test_a_measure_by_other_conventions_is_another_one() -> None:
+    assert _reports(LinearRanker(measure="nDCG@10"), "nDCG@10")
+    assert not _reports(LinearRanker(measure="ndcg_cut_10"), "nDCG@10")
+    assert _reports(LinearRanker(measure="ndcg_cut_10"), "ndcg_cut_10")

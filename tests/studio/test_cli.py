@@ -240,7 +240,8 @@ def test_from_an_empty_database_to_labels_without_a_server(database, tmp_path):
     )
     write_jsonl(demo_queries(), str(tmp_path / "c.jsonl"))
     podium("project", "import", number, "c.jsonl")
-    assert "Pass a JSONL file" in podium("project", "import", number, fails=True)
+    for wrong in ((), ("c.jsonl", "--run", "r.run"), ("c.jsonl", "--documents", "d.jsonl")):
+        assert "Pass either a JSONL file" in podium("project", "import", number, *wrong, fails=True)
     engine = connect(Settings(database=database))
     service = JudgingService(engine)
     given = service.next(row_of(engine, number), 1, "t")

@@ -14,6 +14,7 @@ from podium.cli.options import JsonOutput
 from podium.cli.pool import CandidatePool
 from podium.cli.printing import print_facts, print_table
 from podium.data.files import numbered_lines, open_write
+from podium.data.html_text import plain_text
 from podium.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
@@ -148,7 +149,9 @@ def _write_sample(units: list[Unit], sheet: str, pool: CandidatePool, seed: int)
         )
     texts = {
         entry.query_id: {
-            candidate.document_id: "\n".join(filter(None, (candidate.title, candidate.text)))
+            candidate.document_id: "\n".join(
+                filter(None, (candidate.title, candidate.text or plain_text(candidate.html)))
+            )
             for candidate in entry.candidates
         }
         for entry in lists

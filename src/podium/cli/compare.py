@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import typer
 
@@ -22,6 +22,7 @@ from podium.data.pool import read_texts
 from podium.errors import ArgumentError, DataError
 from podium.measures import (
     Comparison,
+    Conventions,
     Details,
     Requirement,
     as_html,
@@ -37,6 +38,7 @@ from podium.measures.comparison.statistics import TestName
 from podium.measures.comparison.unjudged import unjudged_bounds
 from podium.measures.presets import conventions_for
 
+_TEST: Final = "randomisation"
 _WRITERS = {".html": as_html, ".md": as_markdown, ".tex": as_latex, ".json": as_json}
 
 
@@ -49,7 +51,7 @@ def compare_command(
     test: Annotated[
         Literal["randomisation", "t", "wilcoxon", "sign"],
         typer.Option(help="The paired test for significance."),
-    ] = "randomisation",
+    ] = _TEST,
     output: Annotated[
         list[str] | None,
         typer.Option("--output", "-o", help="Also write a report: .html, .md, .tex or .json."),
@@ -143,10 +145,21 @@ def _compare(
                 hint=f"Name a file that ends with {', '.join(_WRITERS)}.",
             )
     if asked.machine is not None:
-        if output or requirements or asked.slices is not None:
+        others = {
+            "--output": bool(output),
+            "--require": bool(requirements),
+            "--slices": asked.slices is not None,
+            "--topics": asked.topics is not None,
+            "--documents": asked.documents is not None,
+            "--level": asked.level is not None,
+            "--look": asked.look is not None,
+            "--test": asked.test != _TEST,
+            "--seed": asked.seed != 0,
+        }
+        if any(others.values()):
+            names = ", ".join(name for name, is_given in others.items() if is_given)
             raise ArgumentError(
-                "--machine prints means and differences only",
-                hint="Leave out --output, --require and --slices.",
+                "--machine prints means and differences only", hint=f"Leave out {names}."
             )
         print_powered(
             truth,
@@ -165,18 +178,20 @@ def _compare(
         systems = read_systems(runs)
         judged = reading.truth(truth)
         default = ["ppref"] if isinstance(judged, Preferences) else ["nDCG@10"]
+        names = [*measures, *(each.name for each in requirements)] or default
+        conventions = conventions_for(names, asked.conventions)
         comparison = compare(
-            [*measures, *(each.name for each in requirements)] or default,
+            names,
             judged,
             systems,
-            conventions=asked.conventions,
+            conventions=conventions,
             test=asked.test,
             seed=asked.seed,
         )
         details = complete = _details(comparison, requirements, asked)
         # Single queries are for whoever reads a report, not for a terminal.
         if (output or as_json_output) and isinstance(judged, Judgments):
-            complete = _with_queries(details, comparison, judged, systems, asked)
+            complete = _with_queries(details, comparison, judged, systems, conventions, asked)
     if as_json_output:
         typer.echo(as_json(comparison, complete))
     else:
@@ -213,6 +228,7 @@ def _with_queries(
     comparison: Comparison,
     judgments: Judgments,
     systems: dict[str, Rankings],
+    conventions: Conventions,
     asked: _Asked,
 ) -> Details:
     """Add hard queries, unjudged documents, and lists with the texts that are known."""
@@ -226,7 +242,6 @@ def _with_queries(
         known = read_texts(asked.documents, needed)
         titles = {identity: title or text for identity, title, text in known}
         lists = moved_lists(comparison, judgments, systems, texts=texts, titles=titles)
-    conventions = conventions_for(list(comparison.measures), asked.conventions)
     baseline = systems[comparison.baseline]
     return replace(
         details,

@@ -116,7 +116,13 @@ def evaluate_command(
     and scores in it (`podium evaluate scored.parquet`), which is streamed if it is a Parquet file
     or a shard folder; a shard folder or its URL also on a cluster.
     """
+    own_truth = scores is not None or cluster is not None
     if trec:
+        if own_truth or machine is not None or conventions is not None or as_json:
+            raise ArgumentError(
+                "--trec goes with qrels and runs, and prints what trec_eval does",
+                hint="Leave out --scores, --cluster, --machine, --conventions and --json.",
+            )
         _print_as_trec_eval(
             truth,
             runs or [],
@@ -127,7 +133,7 @@ def evaluate_command(
         )
         return
     if machine is not None:
-        if per_query or scores is not None or cluster is not None:
+        if per_query or own_truth:
             raise ArgumentError(
                 "--machine goes with qrels and runs, and prints means",
                 hint="Leave out --per-query, --scores and --cluster.",
@@ -139,6 +145,10 @@ def evaluate_command(
             truth, machine, systems, names, chosen, reading, differences=False, as_json=as_json
         )
         return
+    if (runs and own_truth) or (scores is not None and cluster is not None):
+        raise ArgumentError(
+            "runs, --scores and --cluster are three ways to evaluate", hint="Give one of them."
+        )
     with byte_progress("Evaluating") as progress:
         results: dict[str, Evaluation] = {}
         if runs:

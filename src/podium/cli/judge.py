@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -86,8 +86,11 @@ def judge_command(
         int | None, typer.Option(min=1, help="With careful: the judgments per query.")
     ] = None,
     seed: Annotated[
-        int, typer.Option(min=0, help="Random seed for the order of documents and their sides.")
-    ] = 0,
+        int | None,
+        typer.Option(
+            min=0, help="Random seed for the order of documents and their sides; 0 by default."
+        ),
+    ] = None,
     assessor: Annotated[
         str | None, typer.Option(help="Who is judging; by default your user name.")
     ] = None,
@@ -124,19 +127,20 @@ def judge_command(
     def start(chosen: CandidateList, path: Path) -> SessionFile:
         if prior is not None:
             chosen = _in_order(chosen, orders.get(chosen.query_id, {}), prior)
-        new = _new_session(chosen, k or 10, algorithm or "adaptive", budget, seed)
+        new = _new_session(chosen, k or 10, algorithm or "adaptive", budget, seed or 0)
         return SessionFile.create(path, new, _about(chosen))
 
     is_folder = Path(session).is_dir() or session.endswith("/")
+    asked = {"k": k, "algorithm": algorithm, "budget": budget, "seed": seed}
 
     def judge_all(
         ask: Callable[[SessionFile], bool], *, grades: bool = False
     ) -> dict[str, Session]:
         if is_folder:
-            return _judge_folder(Path(session), pool, start, ask, k, algorithm, grades)
+            return _judge_folder(Path(session), pool, start, ask, asked, grades)
         path = Path(session)
         journal = SessionFile.open(path) if path.exists() else start(_chosen(session, pool), path)
-        return _judge_one(journal, session, ask, k, algorithm, grades)
+        return _judge_one(journal, session, ask, asked, grades)
 
     if model is None:
         from podium.cli.judge_screen import judge
@@ -182,14 +186,13 @@ def _judge_one(
     journal: SessionFile,
     path: str,
     ask: Callable[[SessionFile], bool],
-    k: int | None,
-    algorithm: str | None,
+    asked: Mapping[str, object],
     grades: bool,
 ) -> dict[str, Session]:
     from podium.cli.judge_screen import print_result
 
     with journal:
-        _refuse_changes(path, journal.session, k, algorithm)
+        _refuse_changes(path, journal.session, asked)
         ask(journal)
         if not grades:
             print_result(journal)
@@ -201,8 +204,7 @@ def _judge_folder(
     pool: CandidatePool,
     start: Callable[[CandidateList, Path], SessionFile],
     ask: Callable[[SessionFile], bool],
-    k: int | None,
-    algorithm: str | None,
+    asked: Mapping[str, object],
     grades: bool,
 ) -> dict[str, Session]:
     """Judge query after query until all are done or the assessor leaves."""
@@ -221,7 +223,7 @@ def _judge_folder(
             continue
         opened = SessionFile.open(path) if path.exists() else start(files[path], path)
         with opened as journal:
-            _refuse_changes(str(path), journal.session, k, algorithm)
+            _refuse_changes(str(path), journal.session, asked)
             leaves = leaves or not ask(journal)
             sessions[str(journal.about.get("query_id", "q"))] = journal.session
     if not sessions:
@@ -262,12 +264,10 @@ def _no_session(path: str) -> DataError:
     )
 
 
-def _refuse_changes(path: str, session: Session, k: int | None, algorithm: str | None) -> None:
-    """Refuse another k or algorithm: the verdicts so far were collected for the first ones."""
-    for name, requested, current in (
-        ("k", k, session.k),
-        ("algorithm", algorithm, session.algorithm),
-    ):
+def _refuse_changes(path: str, session: Session, asked: Mapping[str, object]) -> None:
+    """Refuse another k, say: the verdicts so far were collected for the first one."""
+    for name, requested in asked.items():
+        current = getattr(session, name)
         if requested is not None and requested != current:
             raise DataError(
                 f"was started with {name} {current}, not {requested}",

@@ -182,6 +182,9 @@ def import_command(
     def upload(path: Path) -> Upload:
         return Upload(path, str(path))
 
+    if (candidates is None) == (not run) or (not run and (documents or queries)):
+        raise ArgumentError("Pass either a JSONL file, or --run and --documents.")
+
     def work(connection: Any) -> int:
         row = project_row(connection, project)
         if run and documents:

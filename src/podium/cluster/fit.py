@@ -66,6 +66,10 @@ def fit(
     train = open_source(data)
     validation = None if eval_set is None else open_source(eval_set)
     if cluster is None:
+        if checkpoints is not None:
+            raise ArgumentError(
+                "checkpoints are written on a cluster only", hint="Give a cluster, or leave it out."
+            )
         for source in (train, validation):
             if source is not None and "://" in source.url:
                 raise ArgumentError(

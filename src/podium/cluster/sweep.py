@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from multiprocessing import get_context
 from typing import Any, TypeAlias
@@ -195,25 +198,47 @@ def _in_processes(
     work: Work, tasks: Sequence[dict[str, Any]], processes: int
 ) -> Iterator[tuple[int, TaskResult] | None]:
     """Run tasks in processes with one thread each, which suits many small fits."""
-    pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
-    waiting = iter(enumerate(tasks))
+    start = partial(ProcessPoolExecutor, mp_context=get_context("spawn"))
+    pool = start(processes)
+    waiting = deque(range(len(tasks)))
     flights: dict[Future[TaskResult], int] = {}
     try:
         with _one_thread():
-            while True:
-                for index, task in waiting:
-                    flights[pool.submit(run_task, work, task)] = index
-                    if len(flights) >= 4 * processes:
-                        break
-                if not flights:
-                    return
+            while waiting or flights:
+                is_broken = False
+                try:
+                    while waiting and len(flights) < 4 * processes:
+                        future = pool.submit(run_task, work, tasks[waiting[0]])
+                        flights[future] = waiting.popleft()
+                except BrokenProcessPool:
+                    is_broken = True
                 ready, _ = wait(flights, timeout=SAVE_SECONDS, return_when=FIRST_COMPLETED)
                 if not ready:
                     yield None
                 for future in ready:
-                    yield flights.pop(future), future.result()
+                    if isinstance(future.exception(), BrokenProcessPool):
+                        is_broken = True
+                    else:
+                        yield flights.pop(future), future.result()
+                if is_broken:
+                    pool.shutdown()
+                    for index in sorted(flights.values()):
+                        yield index, _alone(partial(start, 1), work, tasks[index])
+                    flights.clear()
+                    pool = start(processes)
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _alone(
+    start: Callable[[], ProcessPoolExecutor], work: Work, task: dict[str, Any]
+) -> TaskResult:
+    """Run a task again in a process of its own: nobody knows which of several ended theirs."""
+    with start() as pool:
+        try:
+            return pool.submit(run_task, work, task).result()
+        except BrokenProcessPool:
+            return TaskResult(task, {}, 0.0, "its process died")
 
 
 @contextmanager

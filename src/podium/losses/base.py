@@ -139,6 +139,10 @@ class Loss(ABC):
         batch = _batch(scores, labels, offsets, out)
         self.check(batch)
         if row_weights is not None:
+            if query_weights is not None:
+                raise ArgumentError(
+                    "there are weights of queries and of rows", hint="Multiply those of rows."
+                )
             return self._evaluate_rows(batch, _checked_weights(row_weights, len(batch.scores)))
         for_each_query(lambda first, last: self.evaluate_range(batch, first, last), batch.offsets)
         result = LossValues(batch.values, batch.gradient, batch.curvature)

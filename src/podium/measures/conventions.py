@@ -38,6 +38,7 @@ class Conventions:
             all their orders and so needs no answer; *input order*; *id descending* and *id
             ascending*, by the bytes of document ids; *worst* and *best*, by label; *quicksort*,
             wherever Numba's unstable sort leaves them; *together*, all at the rank of the last.
+            Measures of preferences take the mean of the ranks instead of the mean over orders.
         nothing_relevant: The value of a measure that divides by what there is to find, where
             there is nothing: a number (of a loss, 1 minus it), or *skip* to leave the query out
             of every measure.

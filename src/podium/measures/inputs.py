@@ -175,6 +175,7 @@ def inputs_of(
         _require_common_query(truth, ranking)
         truth = ranking.join(truth)
     if isinstance(truth, Preferences) and isinstance(ranking, Rankings):
+        _require_common_query(truth, ranking)
         return _of_preferences(truth, ranking)
     if isinstance(truth, Joined):
         return _inputs(
@@ -210,7 +211,7 @@ def inputs_of(
     return _inputs(ids, starts, row_scores, row_labels, row_labels, starts, documents, pairs)
 
 
-def _require_common_query(judgments: Judgments, rankings: Rankings) -> None:
+def _require_common_query(judgments: Judgments | Preferences, rankings: Rankings) -> None:
     """Refuse rankings of other queries altogether: means of 0 would hide that ids differ."""
     if not len(judgments.query_ids) or not len(rankings.query_ids):
         return

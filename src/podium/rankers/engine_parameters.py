@@ -88,8 +88,12 @@ XGBOOST_ALIASES: Mapping[str, str] = {
     "obj": "objective",
     "eval_metric": "metric",
     "custom_metric": "metric",
+    "min_split_loss": "gamma",
+    "reg_alpha": "alpha",
+    "reg_lambda": "lambda",
 }
-"""XGBoost's names for parameters that LightGBM has as well, with LightGBM's name."""
+"""Other names of XGBoost's parameters; of those that LightGBM has as well, LightGBM's is the main
+one."""
 
 XGBOOST_REJECTED: Mapping[str, str] = {
     **_RANKER_PARAMETERS,
@@ -105,10 +109,13 @@ XGBOOST_REJECTED: Mapping[str, str] = {
     **_with_hint("process_type refresh_leaf validate_parameters", _UNUSED),
 }
 
+# Each iteration of DART rescales earlier trees, so that those up to the best one are not its model.
 _VALUES: Mapping[tuple[str, str], str] = {
-    ("boosting", "rf"): "Give boosting gbdt or dart.",
-    ("boosting", "random_forest"): "Give boosting gbdt or dart.",
+    ("boosting", "rf"): "Give boosting gbdt.",
+    ("boosting", "random_forest"): "Give boosting gbdt.",
+    ("boosting", "dart"): "Give boosting gbdt.",
     ("booster", "gblinear"): "Use LinearRanker.",
+    ("booster", "dart"): "Give booster gbtree.",
 }
 """Single values that are rejected, with a hint."""
 
@@ -118,13 +125,19 @@ def check_engine_params(
 ) -> None:
     """Raise an ArgumentError for a parameter that the engine would ignore or Podium sets itself.
 
+    Of a parameter under two names, the engine would ignore one.
+
     Args:
         parameters: The ranker's ``engine_params``.
         main_of: The engine's main name for each alias.
         rejected: A hint for each rejected parameter, by main name.
     """
+    by_main: dict[str, str] = {}
     for name, value in parameters.items():
         main = main_of.get(name, name)
+        other = by_main.setdefault(main, name)
+        if other != name:
+            raise ArgumentError(f"{other} and {name} are one parameter", hint="Give it once.")
         if main in rejected:
             raise ArgumentError(f"{name} cannot be set in engine_params", hint=rejected[main])
         hint = _VALUES.get((main, str(value)))

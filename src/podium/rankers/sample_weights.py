@@ -23,7 +23,8 @@ from podium.kernels import Doubles, Ints
 from podium.losses import Loss, LossValues
 
 SampleWeight: TypeAlias = QueryWeights
-"""One weight per query or per row; their number tells which. Or ``{query id: weight}``."""
+"""One weight per query or per row; their number tells which. Or ``{query id: weight}``, as a
+dictionary or a pandas Series."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def fit_weights(sample_weight: SampleWeight, data: Dataset | ShardSet, qid: Any)
         qid: The query of each row as the caller gave it, in any order; None if the data were
             grouped already.
     """
-    if isinstance(sample_weight, Mapping):
+    if isinstance(sample_weight, Mapping) or _is_series_of_queries(sample_weight, data):
         return FitWeights(query_weights(sample_weight, _query_ids(data)))
     array = checked_weights(sample_weight)
     if len(array) == len(data):
@@ -126,6 +127,21 @@ def fit_weights(sample_weight: SampleWeight, data: Dataset | ShardSet, qid: Any)
     if np.array_equal(largest, smallest):
         return FitWeights(largest)
     return FitWeights(np.add.reduceat(rows, begins) / data.sizes, rows)
+
+
+def _is_series_of_queries(weights: Any, data: Dataset | ShardSet) -> bool:
+    """Return whether weights are a pandas Series by query; one per row is in the order of rows."""
+    if not (hasattr(weights, "index") and hasattr(weights, "to_dict")):
+        return False
+    if len(weights) != data.rows:
+        return True
+    index = list(map(str, weights.index))
+    is_made_up = index == list(map(str, range(len(index))))
+    return (
+        not is_made_up
+        and len(set(index)) == len(index)
+        and set(_query_ids(data).to_pylist()) <= set(index)
+    )
 
 
 def without_zero_weights(

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from podium.data.seeds import generator
 from podium.errors import ArgumentError
 from podium.measures import Measure, parse_measure
+from podium.measures.presets import conventions_for
 from podium.rankers.base import Ranker, TrainingData, in_memory, mean_value, nested_rankers
 from podium.rankers.parameter_checks import check_integer
 from podium.rankers.tpe import FitPruned, ParzenSearch
@@ -128,7 +129,11 @@ def _reports(ranker: Ranker, measure: str | Measure) -> bool:
         each.get_params(deep=False).get("measure", measure)
         for each in (ranker, *nested_rankers(ranker))
     ]
-    return all(repr(parse_measure(each)) == repr(parse_measure(measure)) for each in own)
+    return all(
+        repr(parse_measure(each)) == repr(parse_measure(measure))
+        and conventions_for(each, None) == conventions_for(measure, None)
+        for each in own
+    )
 
 
 class _ListSearch:
@@ -205,7 +210,8 @@ def with_parameters(ranker: _Estimator, parameters: Mapping[str, Any]) -> _Estim
         )
     settings = {name: value for name, value in parameters.items() if name in known}
     if unknown:
-        settings["engine_params"] = {**(known["engine_params"] or {}), **unknown}
+        chosen = settings.get("engine_params", known["engine_params"])
+        settings["engine_params"] = {**(chosen or {}), **unknown}
     ranker.set_params(**settings)
     for nested in nested_rankers(ranker):
         names = nested.get_params(deep=False)

@@ -8,8 +8,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from podium.data import Dataset
+from podium.errors import ArgumentError
 from podium.kernels import Doubles
 from podium.measures import Measure, evaluate, parse_measure
+from podium.measures.registry import definition_of
 from podium.rankers.base import Progress, TrainingData, query_blocks
 from podium.rankers.communicator import SINGLE_PROCESS, Communicator
 from podium.rankers.fit_arguments import FitStopped
@@ -135,6 +137,12 @@ def value_sums(
         scores: One score per row.
         first_queries: Where further sets of queries begin; each has its sum and count.
     """
+    parsed = parse_measure(measure)
+    if definition_of(parsed).aggregate != "mean":
+        raise ArgumentError(
+            f"{parsed!r} is not a mean over queries, so iterations cannot be compared by it",
+            hint="Give the ranker another measure, such as AP.",
+        )
     values = evaluate(measure, block, scores)[measure]
     sums = [
         (np.nansum(part), np.count_nonzero(~np.isnan(part)))

@@ -22,10 +22,12 @@ _LEFT, _RIGHT, _TOP = 48, 14, 12
 _MOST_BARS = 600
 
 
-def difference_chart(differences: NDArray[np.float64], query_ids: Sequence[str]) -> str:
+def difference_chart(
+    differences: NDArray[np.float64], query_ids: Sequence[str], *, larger_is_better: bool = True
+) -> str:
     """Bars of the differences, largest gain first; very many queries are drawn as every n-th."""
     height, bottom = 220, 28
-    order = np.argsort(-differences, kind="stable")
+    order = np.argsort(-differences if larger_is_better else differences, kind="stable")
     shown = order[:: -(-len(order) // _MOST_BARS)]
     ticks = _ticks(min(0.0, float(differences.min())), max(0.0, float(differences.max())))
     low, high = ticks[0], ticks[-1]
@@ -38,7 +40,7 @@ def difference_chart(differences: NDArray[np.float64], query_ids: Sequence[str])
     for index, query in enumerate(shown):
         value = float(differences[query])
         top, end = sorted((across(value), across(0.0)))
-        tone = "var(--up)" if value > 0 else "var(--down)"
+        tone = "var(--up)" if (value > 0) == larger_is_better else "var(--down)"
         marks.append(
             f"<rect x='{_LEFT + index * step:.2f}' y='{top:.2f}' "
             f"width='{max(step * 0.85, 0.6):.2f}' height='{max(end - top, 0.6):.2f}' fill='{tone}'>"

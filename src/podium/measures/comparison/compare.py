@@ -146,6 +146,7 @@ def compare(
         verdicts=ByMeasure(
             {
                 measure: _verdicts(
+                    measure,
                     names,
                     table,
                     None if weights is not None else coherences(measure, chosen, inputs, keep),
@@ -219,6 +220,7 @@ def _cut_offs(measures: Sequence[Measure]) -> list[Measure]:
 
 
 def _verdicts(
+    measure: Measure,
     names: Sequence[str],
     values: NDArray[np.float64],
     coherence_of: list[Coherence] | None,
@@ -226,10 +228,17 @@ def _verdicts(
     weights: Doubles | None,
 ) -> dict[str, BaselineComparison]:
     differences = [
-        paired_difference(values[:, column], values[:, 0], seed=seed, weights=weights)
+        paired_difference(
+            values[:, column],
+            values[:, 0],
+            seed=seed,
+            weights=weights,
+            larger_is_better=measure.larger_is_better,
+        )
         for column in range(1, len(names))
     ]
     corrected = _corrected(differences)
+    sign = 1.0 if measure.larger_is_better else -1.0
     all_pairs = tukey(values) if weights is None else np.full((len(names), len(names)), np.nan)
     verdicts = {}
     for column, name in enumerate(names[1:], start=1):
@@ -238,7 +247,7 @@ def _verdicts(
             corrected[column - 1],
             float(all_pairs[0, column]),
             None if coherence_of is None else coherence_of[column - 1],
-            _moved(values[:, column] - values[:, 0]),
+            _moved(sign * (values[:, column] - values[:, 0])),
         )
     return verdicts
 

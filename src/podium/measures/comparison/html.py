@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from html import escape
 
 import numpy as np
@@ -43,16 +43,17 @@ def as_html(comparison: Comparison, details: Details | None = None) -> str:
         if len(comparison.systems) < 3
         else f"{len(comparison.systems)} systems"
     )
+    losses = {repr(each) for each in comparison.measures if not each.larger_is_better}
     parts = [
         f"<p>{len(comparison.query_ids)} queries, "
         f"baseline <b>{escape(comparison.baseline)}</b>.</p>",
-        _main_table(comparison),
+        _main_table(comparison, losses),
         _list(notes(comparison)),
     ]
     for section in () if details is None else details.sections():
         parts += [
             f"<h2>{escape(section.title)}</h2>",
-            _section_table(section),
+            _section_table(section, losses),
             _list([*section.findings, *section.notes]),
         ]
     if comparison.curves:
@@ -89,7 +90,7 @@ def _list(remarks: Sequence[str]) -> str:
     return "<ul>" + "".join(f"<li>{escape(note)}</li>" for note in remarks) + "</ul>"
 
 
-def _section_table(section: Section) -> str:
+def _section_table(section: Section, losses: Collection[str]) -> str:
     if not section.rows:
         return ""
     head = "".join(
@@ -97,21 +98,26 @@ def _section_table(section: Section) -> str:
         for at, name in enumerate(section.headings)
     )
     rows = [
-        "".join(_cell(cell, section.names > at) for at, cell in enumerate(row))
+        "".join(_cell(cell, section.names > at, row[0] in losses) for at, cell in enumerate(row))
         for row in section.rows
     ]
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     return f"<div class='wide'><table><tr>{head}</tr>{body}</table></div>"
 
 
-def _cell(text: str, is_name: bool) -> str:
+def _cell(text: str, is_name: bool, is_loss: bool) -> str:
     tone = _TONES.get(text, "")
     if text.endswith("*") and not is_name:
-        tone = _TONES["yes"] if text.startswith("+") else _TONES["no"]
+        tone = _tone_of_difference(text, is_loss)
     return f"<td{' class=name' if is_name else tone}>{escape(text)}</td>"
 
 
-def _main_table(comparison: Comparison) -> str:
+def _tone_of_difference(text: str, is_loss: bool) -> str:
+    """Return how a difference looks: of losses, smaller values are better."""
+    return _TONES["yes"] if text.startswith("+") != is_loss else _TONES["no"]
+
+
+def _main_table(comparison: Comparison, losses: Collection[str]) -> str:
     rows = []
     for row in comparison.rows():
         first = " class='first'" if row[1] == comparison.baseline else ""
@@ -119,7 +125,7 @@ def _main_table(comparison: Comparison) -> str:
         for column, cell in enumerate(row):
             tone = ""
             if column == HEADINGS.index("difference") and cell.endswith("*"):
-                tone = " class='up'" if cell.startswith("+") else " class='down'"
+                tone = _tone_of_difference(cell, row[0] in losses)
             cells.append(f"<td{tone}>{escape(cell)}</td>")
         rows.append(f"<tr{first}>{''.join(cells)}</tr>")
     head = "".join(f"<th>{escape(name)}</th>" for name in HEADINGS)
@@ -133,9 +139,11 @@ def _verdict_card(
     differences = comparison.values[measure][:, column] - comparison.values[measure][:, 0]
     parts = [
         f"<div class='card'><h3>{escape(system)} against {escape(comparison.baseline)}</h3>",
-        difference_chart(differences, comparison.query_ids),
+        difference_chart(
+            differences, comparison.query_ids, larger_is_better=measure.larger_is_better
+        ),
         "<h3>Queries that moved most</h3>",
-        _moved_table(comparison, verdict, differences),
+        _moved_table(comparison, verdict, differences, measure.larger_is_better),
     ]
     if verdict.coherence is not None:
         parts += [
@@ -152,12 +160,15 @@ def _verdict_card(
 
 
 def _moved_table(
-    comparison: Comparison, verdict: BaselineComparison, differences: np.ndarray
+    comparison: Comparison,
+    verdict: BaselineComparison,
+    differences: np.ndarray,
+    larger_is_better: bool,
 ) -> str:
     rows = []
     for query in verdict.moved:
         change = differences[query]
-        tone = "up" if change > 0 else "down"
+        tone = "up" if (change > 0) == larger_is_better else "down"
         rows.append(
             f"<tr><td>{escape(comparison.query_ids[query])}</td>"
             f"<td class='{tone}'>{change:+.4f}</td></tr>"

@@ -26,7 +26,7 @@ _LONGEST = 160
 
 def list_pair(pair: ListPair, baseline: str, *, is_open: bool) -> str:
     """A card with the query's text and how much it moved, which opens to show both lists."""
-    tone = "up" if pair.difference > 0 else "down"
+    tone = "up" if pair.is_better else "down"
     title = f"{escape(pair.query_id)}: {escape(pair.text)}" if pair.text else escape(pair.query_id)
     return (
         f"<details class='card query'{' open' if is_open else ''}><summary>{title} "

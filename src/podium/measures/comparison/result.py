@@ -17,6 +17,7 @@ from podium.kernels import Doubles
 from podium.measures.comparison.coherence import Coherence
 from podium.measures.comparison.statistics import Difference, TestName
 from podium.measures.measure_dict import ByMeasure
+from podium.measures.names import parse_measure
 from podium.measures.value import Measure
 from podium.registry import unknown_name
 
@@ -147,7 +148,10 @@ class Comparison:
         table = self.values[chosen]
         differences = table[:, self.systems.index(name)] - table[:, 0]
         title = f"{chosen}: {name} against {self.baseline}"
-        return Figure.of_chart(title, difference_chart(differences, self.query_ids))
+        chart = difference_chart(
+            differences, self.query_ids, larger_is_better=parse_measure(chosen).larger_is_better
+        )
+        return Figure.of_chart(title, chart)
 
     def require(
         self,

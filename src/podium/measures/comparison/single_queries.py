@@ -57,6 +57,7 @@ class ListPair:
         text: What was searched for; empty if unknown.
         system: The other system.
         difference: How much its value is above the baseline's.
+        is_better: Whether that is a gain: of losses, smaller values are better.
         baseline: The baseline's list.
         ranked: The other system's list.
     """
@@ -65,6 +66,7 @@ class ListPair:
     text: str
     system: str
     difference: float
+    is_better: bool
     baseline: tuple[ListedDocument, ...]
     ranked: tuple[ListedDocument, ...]
 
@@ -109,12 +111,14 @@ def moved_lists(
         for query in verdict.moved:
             name = comparison.query_ids[query]
             old, new = (_ranked(systems[each], name) for each in (comparison.baseline, system))
+            difference = float(values[query, column] - values[query, 0])
             pairs.append(
                 ListPair(
                     name,
                     (texts or {}).get(name, ""),
                     system,
-                    float(values[query, column] - values[query, 0]),
+                    difference,
+                    (difference > 0) == measure.larger_is_better,
                     _listed(old[:depth], new, labels.get(name, {}), titles or {}),
                     _listed(new[:depth], old, labels.get(name, {}), titles or {}),
                 )

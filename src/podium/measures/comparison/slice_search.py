@@ -29,9 +29,10 @@ _MOST_VALUES = 50
 
 @dataclass(frozen=True, eq=False)
 class _Condition:
-    """Something that is true of some queries and not of the others."""
+    """Something that is true of some queries and not of others; of the rest it is not known."""
 
     holds: NDArray[np.bool_]
+    fails: NDArray[np.bool_]
     name: str
     opposite: str
 
@@ -84,9 +85,9 @@ def _leaves(
     if best is None:
         yield name, members
         return
-    for holds, words in ((best.holds, best.name), (~best.holds, best.opposite)):
+    for side, words in ((best.holds, best.name), (best.fails, best.opposite)):
         longer = f"{name} and {words}" if name else words
-        yield from _leaves(differences, members & holds, first, conditions, depth - 1, longer)
+        yield from _leaves(differences, members & side, first, conditions, depth - 1, longer)
 
 
 def _best(
@@ -99,10 +100,10 @@ def _best(
     best, most = None, 0.0
     here = members & first
     for condition in conditions:
-        inside, outside = here & condition.holds, here & ~condition.holds
+        inside, outside = here & condition.holds, here & condition.fails
         sizes = int(inside.sum()), int(outside.sum())
         other = members & ~first
-        tested = int((other & condition.holds).sum()), int((other & ~condition.holds).sum())
+        tested = int((other & condition.holds).sum()), int((other & condition.fails).sum())
         if min(*sizes, *tested) < _LEAST:
             continue
         gap = float(differences[inside].mean() - differences[outside].mean())
@@ -119,7 +120,10 @@ def _conditions(columns: Mapping[str, Sequence[Any]]) -> Iterator[_Condition]:
             levels = np.arange(1, _THRESHOLDS) / _THRESHOLDS
             for threshold in np.unique(np.nanquantile(numbers, levels, method="lower")).tolist():
                 yield _Condition(
-                    numbers <= threshold, f"{name} <= {threshold:g}", f"{name} > {threshold:g}"
+                    numbers <= threshold,
+                    numbers > threshold,
+                    f"{name} <= {threshold:g}",
+                    f"{name} > {threshold:g}",
                 )
         else:
             labels = np.array(
@@ -129,7 +133,14 @@ def _conditions(columns: Mapping[str, Sequence[Any]]) -> Iterator[_Condition]:
             frequent = kinds[np.argsort(-counts, kind="stable")][:_MOST_VALUES].tolist()
             if len(frequent) == 2 and "" not in frequent:  # each is the opposite of the other
                 one, other = frequent
-                yield _Condition(labels == one, f"{name} = {one}", f"{name} = {other}")
+                yield _Condition(
+                    labels == one, labels == other, f"{name} = {one}", f"{name} = {other}"
+                )
                 continue
             for kind in filter(None, frequent):
-                yield _Condition(labels == kind, f"{name} = {kind}", f"{name} is not {kind}")
+                yield _Condition(
+                    labels == kind,
+                    (labels != kind) & (labels != ""),
+                    f"{name} = {kind}",
+                    f"{name} is not {kind}",
+                )

@@ -58,13 +58,15 @@ def paired_difference(
     tests: tuple[TestName, ...] = ("t", "randomisation", "wilcoxon", "sign"),
     seed: int = 0,
     weights: Doubles | None = None,
+    larger_is_better: bool = True,
 ) -> Difference:
     """Compare two systems on the same queries.
 
     With a weight above 0 for each query, mean, interval and effect are weighted, and the
     randomisation test is the only one: its hypothesis, that the sign of each difference is
     arbitrary, makes all signs of weighted differences equally likely, so it is as exact as without
-    weights. The others test a median, or a mean of equal weights.
+    weights. The others test a median, or a mean of equal weights. Of losses, the system with the
+    smaller value is ahead.
 
     Example:
         >>> difference = paired_difference(np.array([0.5, 0.7, 0.9]), np.array([0.4, 0.7, 0.5]))
@@ -94,14 +96,15 @@ def paired_difference(
         effect = _effect(differences, mean)
         products = differences * (weights / weights.max())
         p_values = {"randomisation": _randomisation_test(products, checked_seed(seed))}
+    ahead = differences if larger_is_better else -differences
     return Difference(
         mean * unit,
         low * unit,
         high * unit,
         effect=effect,
-        wins=int(np.sum(differences > 0)),
-        ties=int(np.sum(differences == 0)),
-        losses=int(np.sum(differences < 0)),
+        wins=int(np.sum(ahead > 0)),
+        ties=int(np.sum(ahead == 0)),
+        losses=int(np.sum(ahead < 0)),
         p_values=p_values,
     )
 

@@ -192,7 +192,7 @@ class _Trial:
 
     def as_judged(self) -> Doubles:
         one, other = (self._values(each) for each in self.lists)
-        return other - one
+        return _gaps(one, other)
 
     def of_draws(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
         """The differences if the documents had these labels: a row per draw, a column per query."""
@@ -243,11 +243,16 @@ class _Trial:
             self._values(relabelled(lists, queries, copies, rows[every], labels))
             for lists, rows in zip(self.lists, self.rows, strict=True)
         )
-        return other - one
+        return _gaps(one, other)
 
     def _values(self, lists: Joined) -> Doubles:
-        values = evaluate(self.measure, lists, conventions=self.conventions)[self.measure]
-        return np.where(np.isnan(values), 0.0, values)
+        return evaluate(self.measure, lists, conventions=self.conventions)[self.measure]
+
+
+def _gaps(one: Doubles, other: Doubles) -> Doubles:
+    """Return how much the second is above the first; 0 where one of them has no value."""
+    gaps = other - one
+    return np.where(np.isnan(gaps), 0.0, gaps)
 
 
 def relabelled(
