@@ -5,8 +5,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numba
 import pytest
+
+from podium.kernels.cache import _ingredients_digest
 
 CALLER = """
 import numpy as np
@@ -132,3 +136,17 @@ def test_compiled_again_when_another_file_changes(
     (tmp_path / "parts.py").write_text(PARTS.replace(before, after))
     assert run(tmp_path, **here) == f"{total} 0\n"
     assert run(tmp_path, **here) == f"{total} 1\n"
+
+
+def test_the_key_of_a_notebooks_code_holds_what_it_calls() -> None:
+    def digest(operation: str) -> str:
+        cell = f"def helper(x):\n    return x {operation} 2.0\n"
+        names: dict[str, Any] = {}
+        exec(compile(cell, "/tmp/ipykernel_1/2.py", "exec"), names)
+        names["helper"] = numba.njit(names["helper"])
+        caller = "def caller(x):\n    return helper(x)\n"
+        exec(compile(caller, "/tmp/ipykernel_1/3.py", "exec"), names)
+        return _ingredients_digest(names["caller"])
+
+    assert digest("*") == digest("*")
+    assert digest("*") != digest("+")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from podium.data.sources import as_judgments, as_rankings
+from podium.data import Judgments, as_judgments, as_rankings
 from podium.measures import as_html, compare
 from podium.measures.comparison.details import Details
 from podium.measures.comparison.single_queries import moved_lists
@@ -37,8 +37,12 @@ def test_what_gained_comes_first_and_is_green() -> None:
     # The new system is right from the fifth query on, the old one up to the sixth.
     assert verdict.moved[:4] == (6, 7, 8, 9)
     assert set(verdict.moved[4:]) == {0, 1, 2, 3}
+    judgments = as_judgments(TRUTH)
+    assert isinstance(judgments, Judgments)
     pairs = moved_lists(
-        comparison, as_judgments(TRUTH), {"old": as_rankings(half), "new": as_rankings(other)}
+        comparison,
+        judgments,
+        {"old": as_rankings(half), "new": as_rankings(other)},
     )
     assert [(pair.difference, pair.is_better) for pair in pairs[:5]] == [
         *[(-1.0, True)] * 4, (1.0, False),

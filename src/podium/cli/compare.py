@@ -157,9 +157,9 @@ def _compare(
             "--seed": asked.seed != 0,
         }
         if any(others.values()):
-            names = ", ".join(name for name, is_given in others.items() if is_given)
+            given = ", ".join(name for name, is_given in others.items() if is_given)
             raise ArgumentError(
-                "--machine prints means and differences only", hint=f"Leave out {names}."
+                "--machine prints means and differences only", hint=f"Leave out {given}."
             )
         print_powered(
             truth,

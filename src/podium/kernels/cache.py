@@ -85,6 +85,7 @@ def _named(function: FunctionType) -> Iterator[tuple[str, Any]]:
     while codes:
         code = codes.pop()
         names.update(code.co_names)
+        yield f"{code.co_name} code", code.co_code  # a notebook's cells have no file
         for index, constant in enumerate(code.co_consts):
             if isinstance(constant, CodeType):
                 codes.append(constant)
