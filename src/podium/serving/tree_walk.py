@@ -36,8 +36,10 @@ def tree_walk(model: TreeModel, *, single: bool) -> Callable[[Rows], Doubles]:
     limits: Rows = model.threshold[order]
     if single:
         limits = below(limits, strict=model.strict)
-    elif not model.strict:
-        limits = np.nextafter(limits, np.inf)
+    else:
+        exclusive = limits if model.strict else np.nextafter(limits, np.inf)
+        # A missing value that goes left is minus infinity, which has to be below all of them.
+        limits = np.maximum(exclusive, -np.finfo(np.float64).max)
     threshold = np.where(inner, limits, np.inf)
     child = np.where(inner, position[model.left[order]], np.arange(len(order)))
     depths = _depths(model)
