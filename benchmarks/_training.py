@@ -21,6 +21,8 @@ _LOSSES = {
 }
 _LETOR = Path(__file__).parents[2] / "shared" / "data" / "letor" / "MQ2007"
 _ENGINE = {"learning_rate": 0.1}
+_SIZE = {"lightgbm": {"num_leaves": 31}, "xgboost": {"max_depth": 6}}
+"""The engines' own defaults, for both sides."""
 
 
 def trees(report: Report, quick: bool) -> None:
@@ -57,7 +59,7 @@ def trees(report: Report, quick: bool) -> None:
 
 def _podium(engine: str, loss_text: str, data: Dataset) -> Callable[[], object]:
     loss = parse_loss(loss_text)
-    booster = ENGINES[engine].start(data, None, _ENGINE)
+    booster = ENGINES[engine].start(data, None, _ENGINE | _SIZE[engine])
     buffers = np.empty(data.rows), np.empty(data.rows)
 
     def step() -> None:
@@ -73,7 +75,8 @@ def _lambdarank(data: Dataset) -> Callable[[], object]:
     import lightgbm
 
     settings = {"objective": "lambdarank", "metric": "none", "verbosity": -1, "num_threads": 2}
-    settings |= {"deterministic": True, "force_row_wise": True, **_ENGINE}
+    settings |= {"deterministic": True, "force_row_wise": True, "lambdarank_truncation_level": 10}
+    settings |= _ENGINE | _SIZE["lightgbm"]
     rows = lightgbm.Dataset(data.features, data.labels, group=data.sizes, params=settings)
     return lightgbm.Booster(settings, rows).update
 
@@ -82,7 +85,8 @@ def _rank_ndcg(data: Dataset) -> Callable[[], object]:
     import xgboost
 
     settings = {"objective": "rank:ndcg", "tree_method": "hist", "nthread": 2, **_ENGINE}
-    settings |= {"disable_default_eval_metric": True}
+    settings |= {"disable_default_eval_metric": True, "lambdarank_num_pair_per_sample": 10}
+    settings |= _SIZE["xgboost"]
     rows = xgboost.QuantileDMatrix(data.features, data.labels, group=data.sizes, nthread=2)
     booster = xgboost.Booster(settings, cache=[rows])
     return lambda: booster.update(rows, booster.num_boosted_rounds())

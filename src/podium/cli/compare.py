@@ -157,9 +157,9 @@ def _compare(
             "--seed": asked.seed != 0,
         }
         if any(others.values()):
-            given = ", ".join(name for name, is_given in others.items() if is_given)
+            superfluous = ", ".join(name for name, is_set in others.items() if is_set)
             raise ArgumentError(
-                "--machine prints means and differences only", hint=f"Leave out {given}."
+                "--machine prints means and differences only", hint=f"Leave out {superfluous}."
             )
         print_powered(
             truth,

@@ -88,9 +88,9 @@ def parse_infer(
         request = _decode(body[:length])
         if len(request.inputs) != 1 or request.inputs[0].name != INPUT:
             raise Refusal(400, f"the model has one input, {INPUT!r}")
-        given = _rows(request.inputs[0], body[length:], width, most_documents)
+        values = _rows(request.inputs[0], body[length:], width, most_documents)
     with np.errstate(over="ignore"):  # infinities are refused with the feature's name
-        rows = given.astype(row_type(single=single))
+        rows = values.astype(row_type(single=single))
     parameters = request.parameters or {}
     binary = parameters.get("binary_data_output") is True
     if request.outputs:
