@@ -5,7 +5,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from podium.aggregation import borda, proportional_weights, supervised_kemeny, tuned_weights
+from podium.aggregation import (
+    borda,
+    exact_kemeny,
+    proportional_weights,
+    supervised_kemeny,
+    tuned_weights,
+)
 from podium.errors import DataError
 from podium.kernels import Doubles, Ints
 from podium.measures import evaluate
@@ -212,3 +218,9 @@ def test_a_ranker_of_nothing_gives_every_document_the_same_score() -> None:
     assert seen[0][0] == seen[0][1]
     assert seen[1][0] == 5.0
     assert seen[1][1] < 5.0
+
+
+def test_weights_of_exact_orders_are_tuned() -> None:
+    votes = [[3, 1], [2, 3], [1, 2]]
+    weights = tuned_weights(votes, lambda scores: float(scores[1] - scores[0]), exact_kemeny)
+    assert weights.tolist() == [0.0, 1.0]

@@ -8,12 +8,15 @@ from podium.data import (
     Dataset,
     Judgments,
     Rankings,
+    read_csv,
     write_letor,
     write_parquet,
     write_qrels,
     write_run,
 )
+from podium.errors import DataError
 from podium.measures import evaluate
+from podium.rankers import LinearRanker
 from tests.cli.run_podium import fail, succeed
 
 
@@ -147,3 +150,23 @@ def test_json_counts_the_queries_that_have_a_value(tmp_path: Path) -> None:
         printed = json.loads(succeed("evaluate", str(qrels), str(run), "-m", name, "--json"))
         (evaluation,) = printed.values()
         assert (evaluation["queries"], evaluation["queries_by_measure"]) == (count, {"AP": count})
+
+
+def test_scores_of_a_file_are_in_the_order_of_its_rows(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("qid,label,f\n1,1,0.9\n2,0,0.1\n1,0,0.2\n2,1,0.8\n")
+    (tmp_path / "scores.txt").write_text("0.9\n0.1\n0.2\n0.8\n")
+    files = (tmp_path / "d.csv", "--scores", tmp_path / "scores.txt")
+    content = json.loads(succeed("evaluate", *files, "-m", "RR", "--json"))
+    assert content["scores"]["means"]["RR"] == 1.0
+    data = read_csv(tmp_path / "d.csv")
+    assert data.row_order is not None
+    assert data.row_order.tolist() == [0, 2, 1, 3]
+    assert data.top_k(1).row_order is data.row_order
+    assert data.select([0]).row_order is None
+    ranker = LinearRanker("ListNet()").fit(data)
+    ranker.save(tmp_path / "r.podium")
+    succeed("predict", tmp_path / "r.podium", tmp_path / "d.csv", "-o", tmp_path / "out.txt")
+    predicted = [float(line) for line in (tmp_path / "out.txt").read_text().split()]
+    assert predicted == pytest.approx((ranker.coef_[0] * np.array([0.9, 0.1, 0.2, 0.8])).tolist())
+    with pytest.raises(DataError, match="not in one piece each"):
+        evaluate("RR", str(tmp_path / "d.csv"), [0.9, 0.1, 0.2, 0.8])

@@ -161,3 +161,16 @@ def test_a_killed_raylet_changes_nothing(
     assert_equal(evaluation, data)
     raylets.replace_killed()  # by now Ray knows of the loss
     assert capsys.readouterr().out == ""  # where a command prints its results
+
+
+def test_it_is_a_mapping_and_has_the_means_of_its_evaluations(tmp_path: Path) -> None:
+    data = scored(40, most=9)
+    source = cut(data, tmp_path / "scored", 3)
+    name = data.feature_names[0]
+    result = evaluate(["GMAP", "NumRet", "RR"], source, score=[name])
+    assert name in result
+    assert "other" not in result
+    assert result.get("other") is None
+    assert result.means[name] == result[name].means
+    with pytest.raises(KeyError, match="was not evaluated"):
+        result["other"]

@@ -243,3 +243,24 @@ def test_a_task_that_ends_its_process_fails_alone(three: Cluster, tmp_path: Path
     with pytest.raises(PodiumError, match=r"1 of 3 tasks failed.*its process died"):
         sweep(dies, grid(number=[0, 1, 2]), results=results, cluster=three)
     assert pq.read_table(results)["error"].null_count == 2
+
+
+def test_equal_tasks_have_a_result_each() -> None:
+    results = sweep(measured, [TASKS[0], TASKS[1], TASKS[0]])
+    assert [one.values for one in results] == [
+        one.values for one in sweep(measured, [TASKS[0], TASKS[1]]) + sweep(measured, [TASKS[0]])
+    ]
+    assert len(results) == 3
+
+
+def test_trials_of_another_grid_are_not_repeated(tmp_path: Path) -> None:
+    train, held_out = made_up(20), made_up(10, seed=1)
+    table = tmp_path / "trials.parquet"
+    first = tune(LinearRanker("ListNet()"), {"alpha": [1e-3]}, train, held_out, results=table)
+    both = {"alpha": [1e-4, 1e-3]}
+    second = tune(LinearRanker("ListNet()"), both, train, held_out, results=table)
+    assert len(pq.read_table(table)) == 2
+    values = {trial.params["alpha"]: trial.value for trial in second.trials}
+    assert values[1e-3] == first.trials[0].value
+    here = tune(LinearRanker("ListNet()"), both, train, held_out)
+    assert values == {trial.params["alpha"]: trial.value for trial in here.trials}

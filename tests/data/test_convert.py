@@ -294,3 +294,12 @@ def test_tables_of_text_have_the_columns_of_all_blocks(tmp_path: Path) -> None:
     header, *_, last = (tmp_path / "late.csv").read_text().splitlines()
     assert header == '"query_id","label","1","2"'
     assert last == '"last",1,1,7'
+
+
+def test_options_of_readers_that_blocks_do_not_have(tmp_path: Path) -> None:
+    write_letor(DATA, tmp_path / "a.txt")
+    convert(tmp_path / "a.txt", tmp_path / "b.parquet", unlabelled=True)
+    assert_same(read_parquet(tmp_path / "b.parquet", Dataset), read_letor(tmp_path / "a.txt"))
+    (tmp_path / "plain.txt").write_text("1 1:0.5\n0 1:0.25\n2 1:1\n")
+    convert(tmp_path / "plain.txt", tmp_path / "c.parquet", group=np.array([2, 1]))
+    assert read_parquet(tmp_path / "c.parquet", Dataset).sizes.tolist() == [2, 1]

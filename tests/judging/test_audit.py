@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from podium.cli.audit import _votes
 from podium.data import Candidate, CandidateList, write_jsonl
 from podium.errors import ArgumentError, DataError
 from podium.judging import (
@@ -526,3 +527,20 @@ def test_the_command_says_what_is_missing(audited):
     assert "line 1: is not a query id, a tab" in fail(
         "audit", log, folder / "ann.csv", "--groups", folder / "groups.tsv"
     )
+
+
+def test_what_one_person_undoes_is_their_own(tmp_path):
+    about = {"query_id": "q"}
+    with SessionFile.create(tmp_path / "ann.session", Session(["a", "b"], k=1), about) as ann:
+        ann.add(Verdict("a", "b", Outcome.LEFT, "ann"))
+    with SessionFile.create(tmp_path / "bob.session", Session(["a", "b"], k=1), about) as bob:
+        bob.add(Verdict("a", "b", Outcome.RIGHT, "bob"))
+        bob.undo("bob")
+    files = [str(tmp_path / f"{name}.session") for name in ("ann", "bob")]
+    assert _votes(files, "model") == {"ann": {("q", "a", "b"): 1.0}}
+
+
+def test_people_without_a_name_count():
+    log = {"q": [Grade("a", 2), Grade("b", 1, "model")]}
+    assert people_votes(log) == {"": {("q", "a"): 2.0}, "model": {("q", "b"): 1.0}}
+    assert people_votes(log, without="model") == {"": {("q", "a"): 2.0}}

@@ -214,3 +214,15 @@ def test_weights_are_of_queries_or_of_rows() -> None:
         PairHinge().evaluate(
             [0.0, 0.0], [1, 0], [0, 2], query_weights=[5.0], row_weights=[1.0, 1.0]
         )
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        Focused(ListNet(), PairHinge(), beta=np.linspace(0.1, 0.9, 5)[1]),  # type: ignore[arg-type]
+        LambdaLoss(k=np.int64(5), steepness=np.float32(0.5)),  # type: ignore[arg-type]
+    ],
+)
+def test_numbers_of_numpy_are_written_as_pythons(loss: losses.Loss) -> None:
+    assert "np." not in repr(loss)
+    assert losses.parse_loss(repr(loss)) == loss

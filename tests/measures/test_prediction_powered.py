@@ -2,6 +2,7 @@
 
 import json
 import math
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -165,3 +166,25 @@ def test_commands(judged, tmp_path):
     for others in (("--seed", 1), ("--test", "t"), ("--level", 0.1), ("--topics", files[0])):
         assert f"Leave out {others[0]}." in fail("compare", *files, *options, *others)
     assert "Leave out --output" in fail("compare", *files, *options, "-o", tmp_path / "x.html")
+
+
+class Scored(NamedTuple):
+    query_id: str
+    doc_id: str
+    score: float
+
+
+class Judged(NamedTuple):
+    query_id: str
+    doc_id: str
+    relevance: int
+
+
+def test_sources_that_can_be_read_once_are_read_once():
+    truth = {f"q{n}": {"a": n % 2, "b": 1 - n % 2} for n in range(20)}
+    pairs = [(query, document) for query in truth for document in "ab"]
+    rows = [Scored(query, document, float(document == "a")) for query, document in pairs]
+    qrels = [Judged(query, document, truth[query][document]) for query, document in pairs]
+    result = compare_powered("RR", iter(qrels[:8]), iter(qrels), {"x": iter(rows), "y": iter(rows)})
+    expected = compare_powered("RR", qrels[:8], qrels, {"x": rows, "y": rows})
+    assert result.means["RR"]["y"] == expected.means["RR"]["y"]

@@ -278,7 +278,7 @@ def test_weights_of_rows_in_a_series_are_in_the_order_of_rows() -> None:
     expected = LinearRanker("PairLogistic()").fit(
         X, labels, qid=qid, sample_weight=[1.0, 1.0, 100.0, 100.0]
     )
-    for index in (range(4), [7, 3, 5, 1], list("bbaa")):
+    for index in (range(4), [7, 3, 5, 1], list("bbaa"), list("abcd")):
         series = pd.Series([1.0, 1.0, 100.0, 100.0], index=index)
         fitted = LinearRanker("PairLogistic()").fit(X, labels, qid=qid, sample_weight=series)
         np.testing.assert_array_equal(fitted.coef_, expected.coef_)

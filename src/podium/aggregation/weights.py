@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from podium.aggregation.exact_kemeny import KemenyOrders
 from podium.aggregation.votes import checked_votes, checked_weights
 from podium.data.numbers import as_numbers
 from podium.errors import DataError
@@ -96,7 +97,13 @@ def tuned_weights(
         weights = proportional_weights(table, quality, offsets)
     else:
         weights = checked_weights(start, table.shape[1]).copy()
-    best = _value(quality, aggregate(table, offsets, ranker_weights=weights))
+
+    def value_of(candidate: Doubles) -> float:
+        aggregated = aggregate(table, offsets, ranker_weights=candidate)
+        scores = aggregated.scores if isinstance(aggregated, KemenyOrders) else aggregated
+        return _value(quality, scores)
+
+    best = value_of(weights)
     for _ in range(rounds):
         changed = False
         for ranker in range(len(weights)):
@@ -106,7 +113,7 @@ def tuned_weights(
                 candidate[ranker] = current * factor
                 if not candidate.any():
                     continue
-                value = _value(quality, aggregate(table, offsets, ranker_weights=candidate))
+                value = value_of(candidate)
                 if value > best + 1e-12:
                     best, weights, changed = value, candidate, True
         if not changed:

@@ -164,7 +164,6 @@ def _votes(paths: list[str], model: str) -> Votes:
     from podium.judging import SessionFile, people_votes, read_sheet
 
     votes: dict[str, dict[tuple[str, ...], float]] = {}
-    logs: dict[str, list[Any]] = {}
     for name in paths:
         path = Path(name)
         if path.suffix == ".csv":
@@ -180,9 +179,10 @@ def _votes(paths: list[str], model: str) -> Votes:
         for file in files:
             with SessionFile.open(file) as journal:
                 query = str(journal.about.get("query_id", "q"))
-                logs.setdefault(query, []).extend(journal.session.log)
-    for person, cast in people_votes(logs, without=model).items():
-        votes.setdefault(person, {}).update(cast)
+                # Each log by itself: what is undone is named by its position there.
+                cast = people_votes({query: journal.session.log}, without=model)
+            for person, own in cast.items():
+                votes.setdefault(person, {}).update(own)
     return votes
 
 

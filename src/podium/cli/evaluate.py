@@ -164,6 +164,8 @@ def evaluate_command(
             if scores is not None:
                 data = reading.whole_data_set(truth, progress=progress)
                 values = _read_scores(scores, data.rows)
+                if data.row_order is not None:  # one line per row of the file, in its order
+                    values = values[data.row_order]
                 results[Path(scores).stem] = evaluate(names, data, values, conventions=chosen)
             else:
                 results[_table_name(truth)] = _evaluate_table(

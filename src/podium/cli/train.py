@@ -387,7 +387,10 @@ def predict_command(
 
 
 def _score_lines(ranker: Ranker, block: Dataset) -> list[str]:
-    return [repr(score) for score in ranker.predict(block).tolist()]
+    scores = ranker.predict(block)
+    if block.row_order is not None:  # one line per row of the file, in its order
+        scores[block.row_order] = scores.copy()
+    return [repr(score) for score in scores.tolist()]
 
 
 def _json_lines(ranker: Ranker, block: Dataset) -> list[str]:

@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from podium.cluster.filesystems import as_url, display_url, file_system, read_bytes, write_bytes
 from podium.data.formats.parquet_file import open_parquet
 from podium.data.grouping import as_strings
-from podium.errors import ArgumentError, DataError
+from podium.errors import DataError
 from podium.measures import ByMeasure, Conventions, Evaluation, Measure, parse_measure
 from podium.measures.evaluation import concat_evaluations
+from podium.measures.registry import definition_of
 
 VALUES = "values.json"
 VERSION = 1
@@ -148,6 +149,8 @@ class ShardedEvaluation(Mapping[str, Evaluation]):
 
         NaN where no query has a value.
         """
+        if any(definition_of(measure).aggregate != "mean" for measure in self.measures):
+            return {run: self[run].means for run in self.runs}
         with np.errstate(invalid="ignore"):
             means = self.sums / self.counts
         return {
@@ -163,7 +166,7 @@ class ShardedEvaluation(Mapping[str, Evaluation]):
 
     def __getitem__(self, run: str) -> Evaluation:
         if run not in self.runs:
-            raise ArgumentError(f"{run!r} was not evaluated", hint=f"There are: {self.runs}.")
+            raise KeyError(f"{run!r} was not evaluated; there are: {', '.join(self.runs)}")
         if self.evaluations is not None:
             return self.evaluations[run]
         return concat_evaluations([self._read(entry, run) for entry in self.files])

@@ -95,7 +95,8 @@ def sweep(
         >>> [one.values["y"] for one in sweep(square, grid(x=[1, 2, 3]))]
         [1, 4, 9]
     """
-    by_key = {task_key(task): dict(task) for task in tasks}
+    keys_and_tasks = [(task_key(task), dict(task)) for task in tasks]
+    by_key = dict(keys_and_tasks)
     table = ResultsTable(results)
     waiting = [key for key in by_key if not table.done(key)]
     report = _Reporter(len(by_key), len(by_key) - len(waiting), progress)
@@ -123,7 +124,7 @@ def sweep(
     finally:
         if unsaved:
             table.save()
-    task_results = [table.results[key] for key in by_key]
+    task_results = [table.results[key] for key, _ in keys_and_tasks]
     failed = [outcome for outcome in task_results if outcome.error is not None]
     if failed:
         raise PodiumError(

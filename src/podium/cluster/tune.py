@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from podium.cluster.checkpoints import fingerprint
 from podium.cluster.connection import Cluster
+from podium.cluster.results_table import task_key
 from podium.cluster.sweep import SweepProgress, sweep
 from podium.errors import ArgumentError
 from podium.measures import Measure, evaluate, parse_measure
@@ -26,27 +28,27 @@ class _Fit:
     """A trial's work: fit with a combination of parameters, and measure."""
 
     ranker: Ranker
-    combinations: tuple[Mapping[str, Any], ...]
+    combinations: Mapping[str, Mapping[str, Any]]  # by the key of the task
     train: TrainingData
     validation: TrainingData
     measure: str | Measure
 
-    def __call__(self, trial: int, **_named: Any) -> dict[str, Any]:
+    def __call__(self, **task: Any) -> dict[str, Any]:
         from podium.rankers.base import in_memory
 
         eval_set = in_memory(self.validation)
-        fitted = self.fitted(trial)
+        fitted = self.fitted(task_key(task))
         value = evaluate(self.measure, eval_set, fitted.predict(eval_set)).means[self.measure]
         return {"value": float(value)}
 
-    def fitted(self, trial: int) -> Ranker:
+    def fitted(self, key: str) -> Ranker:
         """The ranker of a trial; the same parameters and data give the same one again."""
         from sklearn.base import clone
 
         from podium.rankers.base import in_memory
         from podium.rankers.tune import with_parameters
 
-        candidate: Ranker = with_parameters(clone(self.ranker), self.combinations[trial])
+        candidate: Ranker = with_parameters(clone(self.ranker), self.combinations[key])
         return candidate.fit(self.train, eval_set=in_memory(self.validation))
 
 
@@ -115,23 +117,30 @@ def tune(
             hint="Leave out the table of results and the cluster, or choose the sampler random.",
         )
     combinations = parameter_combinations(param_grid, n_trials, random_state)
-    work = _Fit(ranker, tuple(combinations), train, validation, measure)
     named = [{name: _plain(value) for name, value in each.items()} for each in combinations]
     # A table may have trials of other rankers and data: those are ignored.
     of = {} if results is None else {"of": fingerprint(ranker, measure, train, validation)}
-    tasks = [{"trial": index, **each, **of} for index, each in enumerate(named)]
+    counts = Counter(map(task_key, named))
+    # Values that look alike in the table, such as objects, are told apart by their number.
+    tasks = [
+        {**each, **of, **({"trial": index} if counts[task_key(each)] > 1 else {})}
+        for index, each in enumerate(named)
+    ]
+    keys = list(map(task_key, tasks))
+    by_key = dict(zip(keys, combinations, strict=True))
+    work = _Fit(ranker, by_key, train, validation, measure)
 
     def report(state: SweepProgress) -> None:
         if progress is not None and state.last is not None and state.last.error is None:
             last = state.last
-            trial = Trial(combinations[last.parameters["trial"]], last.values["value"])
+            trial = Trial(by_key[task_key(last.parameters)], last.values["value"])
             progress(state.done, state.total, trial)
 
     results_of_trials = sweep(work, tasks, results=results, progress=report, cluster=cluster)
     sign = 1.0 if parse_measure(measure).larger_is_better else -1.0
     values = [result.values["value"] for result in results_of_trials]
     order = sorted(range(len(values)), key=lambda index: -sign * values[index])
-    best = work.fitted(order[0])
+    best = work.fitted(keys[order[0]])
     return TuningResult(tuple(Trial(combinations[index], values[index]) for index in order), best)
 
 

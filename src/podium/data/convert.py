@@ -115,10 +115,11 @@ def dataset_blocks(
     **options: Any,
 ) -> Iterable[Dataset]:
     """Stream a data set of any format; one block if ``whole`` or if rows are grouped by sizes."""
-    grouped = (
-        file_format.name == "letor" and (options.get("group") or group_file(source)) is not None
+    grouped = file_format.name == "letor" and (
+        options.get("group") is not None or group_file(source) is not None
     )
-    if file_format.stream is None or whole or grouped:
+    # Readers of blocks have no option for labels that are missing.
+    if file_format.stream is None or whole or grouped or options.get("unlabelled"):
         return [read_all(file_format, source, progress=progress, **options)]
     return file_format.stream(source, **_reader_options(file_format, options, progress))
 

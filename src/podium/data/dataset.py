@@ -37,7 +37,7 @@ from podium.data.numbers import as_numbers, infinite_feature
 from podium.data.query_rows import QueryRows, join_rows, ordered_columns
 from podium.data.seeds import generator
 from podium.errors import ArgumentError, DataError
-from podium.kernels import Floats
+from podium.kernels import Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,8 @@ class Dataset(QueryRows):
         document_ids: An id for each row, or None.
         feature_names: A name for each column.
         definitions_hash: The hash of the definitions that the features follow, or None.
+        row_order: Where each row was in the file or table, if rows of a query were not together
+            there; else None, and of a selection as well.
 
     Example:
         >>> data = Dataset.from_arrays(
@@ -84,6 +86,7 @@ class Dataset(QueryRows):
     document_ids: Strings | None = None
     feature_names: tuple[str, ...] = ()
     definitions_hash: str | None = None
+    row_order: Ints | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -204,7 +207,12 @@ class Dataset(QueryRows):
             offsets=grouping.offsets,
             query_ids=grouping.query_ids,
             feature_names=feature_names,
+            row_order=grouping.order,
         )
+
+    def select(self, queries: ArrayLike | Sequence[str]) -> Dataset:
+        """Select queries by position, mask or id, in the order of the argument."""
+        return replace(super().select(queries), row_order=None)
 
     def __repr__(self) -> str:
         columns = len(self.feature_names)

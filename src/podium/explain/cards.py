@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from hashlib import sha256
 
@@ -15,6 +16,7 @@ from podium.explain.similarity import similar_pairs
 from podium.explain.spread import within_query_deviation
 from podium.measures import Conventions, Measure, conventions_text, evaluate, parse_measure
 from podium.measures.comparison.statistics import mean_interval
+from podium.measures.registry import definition_of
 from podium.rankers import (
     BoostedRanker,
     CascadeRanker,
@@ -178,9 +180,11 @@ def _measure_section(
     for measure, values in evaluation.values.items():
         known = values[~np.isnan(values)]
         mean, low, high = mean_interval(known)
+        if definition_of(measure).aggregate != "mean":  # the interval is of the mean
+            mean, low, high = evaluation.means[measure], math.nan, math.nan
+        interval = "-" if math.isnan(low) else f"{low:.4f} to {high:.4f}"
         better = "larger" if measure.larger_is_better else "smaller"
-        rows.append((repr(measure), f"{mean:.4f}", f"{low:.4f} to {high:.4f}", f"{len(known):,}",
-                     better))  # fmt: skip
+        rows.append((repr(measure), f"{mean:.4f}", interval, f"{len(known):,}", better))
     text = f"Conventions: {conventions_text(evaluation.conventions)}. Intervals are over queries."
     headings = ("measure", "mean", "95 % interval", "queries", "better")
     return ReportSection("Evaluation", (text,), headings, tuple(rows))

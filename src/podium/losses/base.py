@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from numbers import Integral
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -201,12 +201,26 @@ class Loss(ABC):
 
 
 def settle_k(loss: Any) -> None:
-    """Validate k, and convert NumPy integers to int."""
+    """Validate k, and convert NumPy's numbers to Python's."""
+    settle_numbers(loss)
     if loss.k is None:
         return
     if isinstance(loss.k, bool) or not isinstance(loss.k, Integral) or loss.k < 1:
         raise ArgumentError(f"k is {loss.k!r}. Give an integer of at least 1, or None for all.")
     object.__setattr__(loss, "k", int(loss.k))
+
+
+def settle_numbers(loss: Any) -> None:
+    """Convert NumPy's numbers to Python's: a loss is saved by its ``repr``."""
+    for field in fields(loss):
+        value = getattr(loss, field.name)
+        if isinstance(value, tuple):
+            settled: Any = tuple(
+                each.item() if isinstance(each, np.generic) else each for each in value
+            )
+            object.__setattr__(loss, field.name, settled)
+        elif isinstance(value, np.generic):
+            object.__setattr__(loss, field.name, value.item())
 
 
 def empty_batch(labels: ArrayLike, offsets: Ints) -> Batch:

@@ -128,6 +128,12 @@ def as_truth(
     if isinstance(truth, str | os.PathLike) and _are_scores(ranking):
         data = format_of(truth).read(truth)
         if isinstance(data, Dataset):
+            if data.row_order is not None:
+                raise DataError(
+                    "its queries are not in one piece each, so scores are in another order",
+                    path=truth,
+                    hint="Sort the file by query, or pass labels=, scores= and qid=.",
+                )
             return data
         raise ArgumentError(
             f"{os.fspath(truth)} is not a data set, so a list of scores does not fit",

@@ -69,8 +69,8 @@ class FitInterrupted(KeyboardInterrupt):
     """Raised when Ctrl-C stops a fit after its first step; the ranker keeps the best model so far.
 
     It is a ``KeyboardInterrupt``, so a search over several rankers stops as well. Catch it around
-    ``fit`` to use or save the model. After any other error, or a plain ``KeyboardInterrupt``, the
-    ranker is not fitted.
+    ``fit`` to use or save the model. After any other error of a fit that has begun, or a plain
+    ``KeyboardInterrupt``, the ranker is not fitted; arguments that are refused change nothing.
     """
 
 
@@ -216,7 +216,6 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         named = not isinstance(X, Dataset | ShardSet) and column_names(X) is not None
         with self._fitting(names, named or not are_numbers(names), definitions_hash(data)):
             self.categories_ = categories
-            self.evals_result_: dict[str, dict[str, list[float]]] = {}
             following = FitProgress(self, sets, callbacks or (), progress)
             self._fit(data, held_out, following, **options)
         return self
@@ -267,6 +266,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             raise DataError("there is no feature to learn from", hint="Give at least one.")
         self.feature_names_, self.n_features_in_, self._named = names, len(names), named
         self.categories_, self.definitions_hash_ = {}, definitions
+        self.evals_result_: dict[str, dict[str, list[float]]] = {}
         try:
             yield
         except FitInterrupted:

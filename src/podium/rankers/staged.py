@@ -79,7 +79,7 @@ class StagedRanker:
     the order of its scores, equal scores as they were; the next stage sees only these. No query
     costs more than the budget, however many documents it has, but for the rounding of floats. Its
     input has several parts, so it is no scikit-learn estimator. To keep it, save the rankers of its
-    stages, and create it anew with its ``depths_``.
+    stages, and set the ``depths_`` of a new one.
 
     Args:
         stages: From the cheapest to the most costly.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
 
 from podium.measures import Evaluation
 from podium.measures.comparison.statistics import mean_interval
+from podium.measures.registry import definition_of
 
 
 def metrics_of(evaluation: Evaluation) -> dict[str, float]:
@@ -22,6 +24,8 @@ def metrics_of(evaluation: Evaluation) -> dict[str, float]:
     for measure, values in evaluation.values.items():
         name = re.sub(r"[^\w.-]+", "_", repr(measure).replace("@", "_at_")).strip("_")
         ends = mean_interval(values[~np.isnan(values)])
+        if definition_of(measure).aggregate != "mean":
+            ends = evaluation.means[measure], math.nan, math.nan  # the interval is of the mean
         for ending, value in zip(("", "_low", "_high"), ends, strict=True):
             if np.isfinite(value):
                 metrics[name + ending] = float(value)

@@ -109,7 +109,7 @@ def _mean(values: Sequence[float | None]) -> float:
     return float(np.mean(known)) if known else float("nan")
 
 
-def people_votes(logs: Mapping[str, Iterable[Entry]], *, without: str = "") -> Votes:
+def people_votes(logs: Mapping[str, Iterable[Entry]], *, without: str | None = None) -> Votes:
     """The standing verdicts and grades of people in many queries' logs.
 
     Args:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from podium.data import Judgments, Rankings, TableSource
+from podium.data import Judgments, Preferences, Rankings, TableSource, as_judgments, as_rankings
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
 from podium.measures.comparison.statistics import mean_interval
@@ -164,12 +164,12 @@ def compare_powered(
             raise ArgumentError(
                 f"{measure!r} is not a mean over queries", hint="Choose one that is, such as AP."
             )
+    # Converted once: an iterable can be read once only.
+    truths = [as_judgments(each) for each in (human, machine)]
+    runs = {name: as_rankings(source) for name, source in systems.items()}
     values = {
-        name: (
-            _by_query(measures, human, run, conventions),
-            _by_query(measures, machine, run, conventions),
-        )
-        for name, run in systems.items()
+        name: [_by_query(measures, truth, run, conventions) for truth in truths]
+        for name, run in runs.items()
     }
     means: dict[Measure, dict[str, PoweredMean]] = {}
     differences: dict[Measure, dict[str, PoweredMean]] = {}
@@ -198,8 +198,8 @@ def compare_powered(
 
 def _by_query(
     measures: Measures,
-    truth: Judgments | TableSource,
-    run: Rankings | TableSource,
+    truth: Judgments | Preferences,
+    run: Rankings,
     conventions: Conventions | str | None,
 ) -> dict[Measure, dict[str, float]]:
     """The value of each query that has one."""
