@@ -126,7 +126,9 @@ class ChatServer:
         with self._lock:
             if key:
                 self._replies[key] = content
-            self.charged[key or str(len(self.requests))] += 1
+            # By what was asked and with which seed, whatever the client calls it.
+            question = json.dumps([body["messages"], body.get("seed")])
+            self.charged[question] += 1
             self.tokens += sum(_usage(body).values())
         return content
 

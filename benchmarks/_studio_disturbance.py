@@ -116,7 +116,7 @@ class Disturbance:
                 number += 1
                 with suppress(httpx.HTTPError):
                     kind(client, number)
-                self.counts[name] = self.counts.get(name, 0) + 1
+                    self.counts[name] = self.counts.get(name, 0) + 1
 
     def _import(self, client: httpx.Client, number: int) -> None:
         text = "Some words of a document. " * 20

@@ -20,8 +20,8 @@ _LOSSES = {
     "FocusedNet": "Focused(ListNet(k=10), PairLogistic(k=10), beta=0.5)",
 }
 _LETOR = Path(__file__).parents[2] / "shared" / "data" / "letor" / "MQ2007"
-_ENGINE = {"learning_rate": 0.1}
-_SIZE = {"lightgbm": {"num_leaves": 31}, "xgboost": {"max_depth": 6}}
+_ENGINE: dict[str, float] = {"learning_rate": 0.1}
+_SIZE: dict[str, dict[str, float]] = {"lightgbm": {"num_leaves": 31}, "xgboost": {"max_depth": 6}}
 """The engines' own defaults, for both sides."""
 
 

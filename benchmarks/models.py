@@ -65,7 +65,7 @@ def _published(report: Report, standings: list[Standing]) -> None:
 
 
 def _beside_peers(report: Report, standings: list[Standing]) -> None:
-    """On how many data sets Podium's choice is ahead of every peer, and not behind on grades."""
+    """On how many data sets Podium's choice is ahead by the top k, and not behind on grades."""
     wins: dict[str, list[bool]] = {}
     for choice in choices(standings):
         collection, truth = choice.standing.collection, choice.standing.truth
@@ -80,7 +80,13 @@ def _beside_peers(report: Report, standings: list[Standing]) -> None:
         elif choice.measure == choice.standing.measure:
             wins.setdefault(collection, []).append(choice.difference > 0 or choice.p >= 0.05)
     held = sum(len(won) == 3 and all(won) for won in wins.values())
-    report.check("data sets on which Podium's choice is ahead of every peer", held, 2, unit="")
+    report.check(
+        "data sets with Podium's choice ahead of every peer by the top k, and on grades not "
+        "significantly behind",
+        held,
+        2,
+        unit="",
+    )
 
 
 if __name__ == "__main__":

@@ -205,7 +205,8 @@ STUDY = Study(
 `TreeRanker()` should be at least level with the best of LightGBM's objectives whatever the data.
 Six losses and LightGBM's `lambdarank`, `rank_xendcg` and `regression` are trained with two sizes of
 trees on graded labels and on the order of the top 10, five folds each, at most 300 trees, stopped
-early on validation queries. The choice is made on validation queries; test queries only report.
+early on validation queries. The choice is made on the validation queries of all folds,
+which in other folds are test queries; test queries only report.
 XGBoost and CatBoost are trained with their own defaults.
 """,
     "all data sets of the leaderboard.",

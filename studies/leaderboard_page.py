@@ -56,7 +56,10 @@ Written by
 python -m studies leaderboard DATA{only} --page docs/studies/{name}.md
 ```
 
-Five folds: three parts train, one chooses parameters, one tests; test queries choose nothing.
+Five folds: three parts train, one chooses parameters, one tests; in a fold, test queries choose
+nothing. Which of Podium's entries is its choice is decided by the mean over the validation queries
+of all folds, which in other folds are test queries; the peer that it is held against is chosen on
+the test queries themselves.
 Linear models choose one of seven penalties, FocusedRank twelve combinations of penalty and beta;
 whatever is made of trees, a peer or Podium's own, has {trials} trainings to choose from, with at
 most 300 trees and early stopping on the validation queries. *trees vote* spends its four trainings

@@ -60,6 +60,7 @@ def test_each_of_100_faults_is_found_and_named(
         found = verify_export(folder)
         assert not found.holds, name
         texts = [finding.text for finding in found.findings]
+        assert texts, name
         assert all(re.search(words, text) for text in texts), (name, words, texts)
         assert all(finding.rows for finding in found.findings)
 
@@ -99,6 +100,7 @@ def test_faults_of_a_graph_are_found_and_named(
     change_onnx(tmp_path / "onnx", change)
     found = verify_export(tmp_path / "onnx")
     assert not found.holds
+    assert found.findings
     assert all(re.search(words, finding.text) for finding in found.findings), found.findings
 
 

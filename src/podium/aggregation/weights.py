@@ -59,7 +59,7 @@ def proportional_weights(
 def tuned_weights(
     votes: ArrayLike,
     quality: Quality,
-    aggregate: Callable[..., Doubles],
+    aggregate: Callable[..., Doubles | KemenyOrders],
     offsets: ArrayLike | None = None,
     *,
     start: ArrayLike | None = None,

@@ -165,10 +165,10 @@ def compare_powered(
                 f"{measure!r} is not a mean over queries", hint="Choose one that is, such as AP."
             )
     # Converted once: an iterable can be read once only.
-    truths = [as_judgments(each) for each in (human, machine)]
+    sources = [as_judgments(each) for each in (human, machine)]
     runs = {name: as_rankings(source) for name, source in systems.items()}
     values = {
-        name: [_by_query(measures, truth, run, conventions) for truth in truths]
+        name: [_by_query(measures, truth, run, conventions) for truth in sources]
         for name, run in runs.items()
     }
     means: dict[Measure, dict[str, PoweredMean]] = {}
