@@ -10,14 +10,17 @@ import time
 import pytest
 
 from podium.errors import DataError
+from podium.studio.accounts.identity import Member, Person
 from podium.studio.accounts.service import sign_in
+from podium.studio.judging import corrections
 from podium.studio.judging.training import read_examples
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction
-from podium.studio.store.enums import Mode
+from podium.studio.store.enums import Mode, Role
 from podium.studio.web.access import COOKIE
 from tests.studio.factories import make_people, make_project
-from tests.studio.http_client import Browser, program
+from tests.studio.http_client import Browser, program, row_of
+from tests.studio.judging_helpers import queries_of
 from tests.studio.server import serving
 
 
@@ -150,6 +153,41 @@ def test_one_who_is_stopped_in_the_middle_gets_no_more(engine, database, project
                 break
             time.sleep(0.2)
         assert judge.post(f"{base}/next", json={"tab": "t"}).json()["state"] == "training"
+
+
+def test_examples_with_withdrawn_documents_are_not_asked(engine, database, project, people):
+    ann, bob, cem = people
+    base = f"/api/v1/projects/{project}"
+    who = Member(Person(ann, "Ann", "", False), Role.OWNER, row_of(engine, project))
+    query = queries_of(engine, project)[0].id
+
+    def withdraw(document):
+        in_transaction(engine, lambda c: corrections.withdraw(c, who, query, document))
+
+    with (
+        serving(Settings(database=database)) as address,
+        program(engine, address, ann) as manager,
+        program(engine, address, bob) as trained,
+        program(engine, address, cem) as untrained,
+    ):
+        manager.post(f"{base}/training", files={"examples": examples("left", "right")})
+        first = trained.get(f"{base}/training/mine").json()["example"]["id"]
+        answer = f"{base}/training/examples/{first}/answer"
+        trained.post(answer, json={"choice": "left"})
+        assert trained.get(f"{base}/training/mine").json()["may_judge"] is False
+        withdraw(2)
+        # Bob has answered all that is left to ask.
+        own = trained.get(f"{base}/training/mine").json()
+        assert (own["total"], own["example"], own["state"]) == (1, None, "passed")
+        assert trained.post(f"{base}/next", json={"tab": "t"}).json()["state"] == "task"
+        assert untrained.post(f"{base}/next", json={"tab": "t"}).json()["state"] == "training"
+        untrained.post(answer, json={"choice": "right"})
+        assert untrained.get(f"{base}/training/mine").json()["state"] == "failed"
+        manager.post(f"{base}/training/people/{cem}/again")
+        withdraw(0)
+        own = untrained.get(f"{base}/training/mine").json()
+        assert (own["total"], own["may_judge"]) == (0, True)
+        assert untrained.post(f"{base}/next", json={"tab": "t"}).json()["state"] == "task"
 
 
 @pytest.mark.parametrize(

@@ -322,7 +322,9 @@ class TaskDispatcher:
                 each.pair for each in open_to(locked.state, locked.query_leases.held, who.user_id)
             }
             still_open = (
-                task.pair in open_pairs if task.purpose is Purpose.MAIN else bool(open_pairs)
+                task.pair in open_pairs
+                if task.purpose is Purpose.MAIN
+                else bool(open_pairs) and locked.state.shows_all(task)
             )
             if still_open and work.may_judge(query.id):
                 until = leases.regrant(connection, project, who, lease.token, now)

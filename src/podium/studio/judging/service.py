@@ -524,7 +524,8 @@ def _task_of(undone: list[QueryLogEntry], state: QueryState, user_id: int) -> Ju
     if first.purpose is Purpose.ADJUDICATE:
         return None  # it has a page of its own
     if first.purpose is not Purpose.MAIN and first.left is not None and first.right is not None:
-        return JudgingTask(first.left, first.right, first.purpose)
+        check = JudgingTask(first.left, first.right, first.purpose)
+        return check if state.shows_all(check) else None
     named = {item for entry in undone for item in (entry.left, entry.right) if item is not None}
     for task in state.open(user_id):
         if named <= {task.left, task.right}:
