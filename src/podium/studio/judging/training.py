@@ -18,7 +18,7 @@ from sqlalchemy.orm import aliased
 from podium.errors import DataError
 from podium.judging.entries import GRADES
 from podium.studio.accounts.audit import record
-from podium.studio.accounts.identity import Member
+from podium.studio.accounts.identity import Member, check_not_archived
 from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.answer_choices import SKIP, answer_entries
@@ -127,6 +127,7 @@ def set_training(
 
     Who has qualified stays qualified; all others begin anew.
     """
+    check_not_archived(who.project)
     if who.project.mode == Mode.RANKINGS:
         raise RefusedError(409, "Training is for projects that judge pairs or grades.")
     _clear(connection, who.project.id)
@@ -173,6 +174,7 @@ def set_training(
 
 def end_training(connection: Connection, who: Member) -> None:
     """Let everyone judge without training."""
+    check_not_archived(who.project)
     _clear(connection, who.project.id)
     record(connection, who.person.id, who.project.id, "removed training")
 
@@ -226,6 +228,7 @@ def answer_example(
     connection: Connection, project: ProjectRow, user_id: int, example_id: int, choice: str
 ) -> bool:
     """Record an answer to an example; returns whether it is right. The first one counts."""
+    check_not_archived(project)
     row = example_row(connection, project.id, example_id)
     task = JudgingTask(row.left, row.right, Purpose.GOLD)
     grades = grade_names(project.scale)
@@ -258,6 +261,7 @@ def answer_example(
 
 def allow(connection: Connection, who: Member, user_id: int) -> None:
     """Let someone judge, whatever came of their training."""
+    check_not_archived(who.project)
     state = training_state(connection, who.project.id, user_id)
     _check_member(connection, who, user_id)
     _set_state(connection, who.project.id, user_id, ALLOWED, state.correct, time.time())
@@ -266,6 +270,7 @@ def allow(connection: Connection, who: Member, user_id: int) -> None:
 
 def begin_again(connection: Connection, who: Member, user_id: int) -> None:
     """Let someone take the training again."""
+    check_not_archived(who.project)
     _check_member(connection, who, user_id)
     examples = select(TrainingExample.id).where(TrainingExample.project_id == who.project.id)
     connection.execute(

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, delete, exists, func, select, update
 
 from podium.data.json_lines import json_line
 from podium.studio.accounts.audit import record
+from podium.studio.accounts.identity import check_not_archived
 from podium.studio.errors import RefusedError, first_problem
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.blocked import check_assignments
@@ -74,8 +75,8 @@ def change_project(
     changed = {name: value for name, value in changes.items() if before[name] != value}
     if not changed:
         return project
-    if project.archived and changed.get("archived", True):
-        raise RefusedError(409, "The project is archived: restore it first.")
+    if changed.get("archived", True):  # restoring it is the one change that it takes
+        check_not_archived(project)
     archived = changed.get("archived", project.archived)
     paused = archived or changed.get("paused", project.paused)
     # Checked as a whole, as a new project's are.
