@@ -13,6 +13,7 @@ from podium.studio.judging import corrections
 from podium.studio.judging.leases import RENEWED_SECONDS, LeaseHolder
 from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.judging.task_selection import NoTask
+from podium.studio.projects.changes import change_project
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Purpose, Role
 from podium.studio.store.tables import (
@@ -158,6 +159,20 @@ def test_no_pair_with_a_withdrawn_document_is_repeated(engine, clock):
     service.answer(project, ann, given.token, truth(given.task), seconds=1, tab="t", more=False)
     withdraw(engine, project, first.left)
     assert service.next(project, ann, "t").task.purpose is Purpose.MAIN
+
+
+def test_a_query_that_was_not_assigned_is_found_once_everyone_may_judge(engine, service, clock):
+    ann, bob = make_people(engine, 2)
+    project = make_project(engine, [ann, bob], queries=1, items=2, k=1, assigned_only=True)
+    query = queries_of(engine, project)[0].id
+    assignment = insert(QueryAssignment).values(query_id=query, user_id=ann, done=False)
+    in_transaction(engine, lambda c: c.execute(assignment))
+    service.next(project, ann, "a")
+    clock.now += 90_000
+    # Bob's search comes upon Ann's expired lease.
+    assert service.next(project, bob, "b").why == "blocked"
+    in_transaction(engine, lambda c: change_project(c, ann, project, {"assigned_only": False}))
+    assert isinstance(service.next(project, bob, "b"), LeasedTask)
 
 
 def test_a_pair_comes_back_after_five_others_and_not_before(engine, clock):
