@@ -13,6 +13,7 @@ from podium.errors import DataError
 from podium.studio.accounts.identity import Member, Person
 from podium.studio.accounts.service import sign_in
 from podium.studio.judging import corrections
+from podium.studio.judging.scales import LONGEST_GRADE
 from podium.studio.judging.training import read_examples
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction
@@ -153,6 +154,40 @@ def test_one_who_is_stopped_in_the_middle_gets_no_more(engine, database, project
                 break
             time.sleep(0.2)
         assert judge.post(f"{base}/next", json={"tab": "t"}).json()["state"] == "training"
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_the_longest_name_of_a_grade_can_be_answered(engine, database, people):
+    ann, bob, cem = people
+    best = "b" * LONGEST_GRADE
+    scale = [{"name": "bad"}, {"name": best}]
+    project = make_project(
+        engine, people, queries=1, items=2, mode="grades", scale=scale, overlap_share=1.0
+    )
+    base = f"/api/v1/projects/{project}"
+    example = {"query_id": "q0", "document": "d00", "grade": best, "explanation": "It is."}
+    with (
+        serving(Settings(database=database)) as address,
+        program(engine, address, ann) as manager,
+        program(engine, address, bob) as client,
+        Browser(address) as page,
+    ):
+        manager.post(f"{base}/training", files={"examples": json.dumps(example).encode()})
+        number = client.get(f"{base}/training/mine").json()["example"]["id"]
+        path = f"training/examples/{number}/answer"
+        assert client.post(f"{base}/{path}", json={"choice": best}).json()["correct"] is True
+        page.cookies.set(COOKIE, in_transaction(engine, lambda c: sign_in(c, cem, 1)).secret)
+        form = f"/projects/{project}/training"
+        csrf = re.search(r'name="csrf" value="([^"]+)"', page.get(form).text)[1]
+        sent = {"csrf": csrf, "choice": best + "b"}
+        assert page.post(f"{form}/{number}", data=sent).status_code == 422
+        answered = page.post(f"{form}/{number}", data={"csrf": csrf, "choice": best})
+        assert answered.status_code == 200
+        assert client.post(f"{base}/next", json={"tab": "t"}).json()["state"] == "task"
+        manager.put(f"{base}/adjudication/adjudicator", json={"user": ann})
+        decision = {"query_id": queries_of(engine, project)[0].id, "left": 0, "choice": best}
+        decided = manager.post(f"{base}/adjudication/decisions", json=decision)
+        assert decided.status_code == 409  # the grade is one of the project's, but nobody disagrees
 
 
 def test_examples_with_withdrawn_documents_are_not_asked(engine, database, project, people):
