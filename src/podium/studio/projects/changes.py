@@ -16,6 +16,7 @@ from podium.studio.judging.blocked import check_assignments
 from podium.studio.judging.modes import new_mode
 from podium.studio.judging.open_work import reopen_queries
 from podium.studio.judging.scales import scale_of
+from podium.studio.projects.progress import outdate_report
 from podium.studio.projects.service import JUDGING, ProjectSettings, project_row
 from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import Lease, Project, ProjectQuery, QueryCandidate
@@ -127,6 +128,7 @@ def change_project(
     if answered:
         # What was settled stays settled; whoever asks next works out what is left.
         reopen_queries(connection, ProjectQuery.project_id == project_id)
+        outdate_report(connection, project_id)
     elif fixed:
         _start_over(connection, project)
     check_assignments(connection, project)
