@@ -76,6 +76,10 @@ export class Sender {
           this.outbox.put({ ...first, refusedWith: this.api.csrf });
           this.listener.onStuck("out-of-date");
           return;
+        } else if (error.status === 422 && first.at >= performance.timeOrigin) {
+          // The project's grades or questions changed since the page was loaded.
+          this.listener.onStuck("out-of-date");
+          return;
         } else {
           this.outbox.remove(first.token);
           this.listener.onDropped(error.message);

@@ -40,6 +40,9 @@ class ByNumber:
     def undo(self, project_id, *rest):
         return self._service.undo(self._row(project_id), *rest)
 
+    def release(self, project_id, *rest):
+        return self._service.release(self._row(project_id), *rest)
+
 
 def truth(task) -> str:
     """Documents are better the lower their place."""

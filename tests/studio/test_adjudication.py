@@ -15,6 +15,9 @@ from podium.studio.jobs.queue import JobContext, claim
 from podium.studio.judging import adjudication, corrections
 from podium.studio.judging.judged import load_judged_query
 from podium.studio.judging.service import AnswerChange, JudgingService
+from podium.studio.projects.changes import change_project
+from podium.studio.projects.progress import project_progress
+from podium.studio.reporting import reports
 from podium.studio.reporting.reports import KIND, report_of, request_report, run_report
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
@@ -40,10 +43,26 @@ def everyone(engine, project, choices):
         judge_all(service, row, who, service.next(row, who, "t"), choose=choose)
 
 
-def make_report(engine, project, user):
+class Interrupted(JobContext):
+    """A job before whose second look at the database something happens."""
+
+    interruption = None
+    looks = 0
+
+    def __getattribute__(self, name):
+        if name == "engine":
+            self.looks += 1
+            if self.looks == 2 and self.interruption is not None:
+                self.interruption()
+        return super().__getattribute__(name)
+
+
+def make_report(engine, project, user, interruption=None):
     request_report(engine, project, user)
     job = in_transaction(engine, lambda c: claim(c, "w", [KIND]))
-    execute(run_report, JobContext(engine, Settings(database="sqlite://"), job))
+    work = Interrupted(engine, Settings(database="sqlite://"), job)
+    work.interruption = interruption
+    execute(run_report, work)
     return reading(engine, lambda c: report_of(c, project)).content["agreement"]
 
 
@@ -119,6 +138,38 @@ def test_nothing_is_to_decide_only_once_all_answers_were_looked_through(engine, 
         wait_until(lambda: not client.get(path).json()["checking"])
         after = client.get(path).json()
         assert (after["left"], len(after["dispute"]["votes"])) == (1, 2)
+
+
+@pytest.mark.parametrize("meanwhile", [False, True])
+def test_fewer_people_per_task_leave_disagreements_to_decide(engine, meanwhile):
+    """The setting changes after a report, or while one is made."""
+    ann, bob, cem, _ = people = make_people(engine, 4)
+    project = make_project(
+        engine, people, queries=1, items=2, mode="grades", overlap_share=1.0, overlap_assessors=3
+    )
+    everyone(engine, project, {bob: lambda _: "good", cem: lambda _: "bad"})
+
+    def lower():
+        change = {"overlap_assessors": 2}
+        in_transaction(engine, lambda c: change_project(c, ann, project, change))
+
+    def first_dispute():
+        return reading(engine, lambda c: adjudication.next_dispute(c, row_of(engine, project)))
+
+    def is_stale():
+        report = reading(engine, lambda c: report_of(c, project))
+        entries = reading(engine, lambda c: project_progress(c, project)).entries
+        return reports.is_stale(report, entries, report.made_at + 60)
+
+    make_report(engine, project, ann, lower if meanwhile else None)
+    assert first_dispute() is None
+    if not meanwhile:
+        assert not is_stale()  # a third person is to be asked
+        lower()
+    assert is_stale()
+    make_report(engine, project, ann)
+    assert [vote.user for vote in first_dispute().votes] == [bob, cem]
+    assert not is_stale()
 
 
 def test_a_decision_that_is_undone_leaves_the_answers(engine, dispute):

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, update
 
 from podium.studio.accounts.identity import Member, Person
 from podium.studio.accounts.service import add_user
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.queue import JobContext, claim
-from podium.studio.judging import corrections
+from podium.studio.judging import adjudication, bulk_discards, corrections, training
+from podium.studio.judging.bulk_discards import DiscardRequest
+from podium.studio.judging.service import AnswerChange, JudgingService
+from podium.studio.judging.training import Example
+from podium.studio.projects.assignments import assign_queries, unassign
 from podium.studio.projects.changes import change_project, settings_of
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
-from podium.studio.store.tables import Gold, Membership, Project, QueryCandidate, Ranking
+from podium.studio.store.tables import Gold, Job, Membership, Project, QueryCandidate, Ranking
+from podium.studio.store.tokens import new_token
 from podium.studio.transfer.imports import run_import
 from podium.studio.transfer.project_copies import copy_project
 from tests.studio.factories import PASSWORD, make_people, make_project
@@ -106,6 +111,59 @@ def test_an_archived_project_is_paused_and_cannot_be_changed(engine, service):
     assert (row.archived, row.paused) == (False, True)
     change(paused=False)
     assert not row_of(engine, project).paused
+
+
+def test_judgments_and_their_setup_cannot_be_changed_in_an_archived_project(engine, service):
+    ann, bob = make_people(engine, 2)
+    project = make_project(engine, [ann, bob], queries=2, items=4)
+    given = service.next(project, bob, "t")
+    service.answer(project, bob, given.token, "left", seconds=1, tab="t", more=False)
+    withdrawn, judged = sorted(
+        (row.id for row in queries_of(engine, project)), key=lambda query: query == given.query.id
+    )
+    example = Example("q0", ("d00", "d01"), 1, "It is.")
+
+    def as_owner(change, *arguments, **options):
+        who = owner_of(engine, project, ann)
+        return in_transaction(engine, lambda c: change(c, who, *arguments, **options))
+
+    as_owner(corrections.withdraw, withdrawn, None)
+    as_owner(training.set_training, [example], 1.0)
+    asked = reading(engine, lambda c: training.next_example(c, project, bob)).id
+    job = as_owner(bulk_discards.request_discard, bob, DiscardRequest())
+    in_transaction(engine, lambda c: c.execute(update(Job).values(state="done")))
+
+    def archive(archived):
+        changes = {"archived": archived}
+        in_transaction(engine, lambda c: change_project(c, ann, project, changes))
+
+    def change_answer(connection, who):
+        change = AnswerChange(new_token(), "right", None)
+        return JudgingService(engine).change_in(connection, who.project, bob, given.token, change)
+
+    changes = [
+        lambda: service.undo(project, bob, new_token(), "t"),
+        lambda: as_owner(change_answer),
+        lambda: as_owner(corrections.discard, judged, 0, None),
+        lambda: as_owner(corrections.readmit, withdrawn, None),
+        lambda: as_owner(bulk_discards.request_discard, bob, DiscardRequest()),
+        lambda: as_owner(bulk_discards.request_restoration, job),
+        lambda: as_owner(assign_queries, [bob]),
+        lambda: as_owner(unassign, None),
+        lambda: as_owner(adjudication.set_adjudicator, bob),
+        lambda: as_owner(training.set_training, [example], 0.5),
+        lambda: as_owner(lambda c, who: training.answer_example(c, who.project, bob, asked, "tie")),
+        lambda: as_owner(training.allow, bob),
+        lambda: as_owner(training.begin_again, bob),
+        lambda: as_owner(training.end_training),
+    ]
+    archive(True)
+    for number, change in enumerate(changes):
+        with pytest.raises(RefusedError, match="The project is archived: restore it first") as no:
+            change()
+        assert no.value.status == 409, number
+    archive(False)
+    as_owner(corrections.discard, judged, 0, None)
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)

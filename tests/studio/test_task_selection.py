@@ -7,12 +7,15 @@ import random
 import pytest
 from sqlalchemy import delete, insert, select, update
 
+from podium.studio.accounts.identity import Member, Person
 from podium.studio.errors import RefusedError
+from podium.studio.judging import corrections
 from podium.studio.judging.leases import RENEWED_SECONDS, LeaseHolder
 from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.judging.task_selection import NoTask
+from podium.studio.projects.changes import change_project
 from podium.studio.store.database import in_transaction, reading
-from podium.studio.store.enums import Purpose
+from podium.studio.store.enums import Purpose, Role
 from podium.studio.store.tables import (
     Gold,
     JudgmentCount,
@@ -50,6 +53,13 @@ def add_gold(engine, query, left, right):
         engine,
         lambda c: c.execute(insert(Gold).values(query_id=query, left=left, right=right, outcome=1)),
     )
+
+
+def withdraw(engine, project, document):
+    """Withdraw a document of a project's only query."""
+    who = Member(Person(1, "Ann", "ann@example.org", False), Role.OWNER, row_of(engine, project))
+    query = queries_of(engine, project)[0].id
+    in_transaction(engine, lambda c: corrections.withdraw(c, who, query, document))
 
 
 def pause(engine, paused=True):
@@ -105,6 +115,64 @@ def test_a_gold_pair_that_one_holds_in_another_tab_is_not_given_twice(engine, cl
     service = scripted(engine, clock, 0.0, 0.9, 0.0, 0.9)
     assert service.next(project, ann, "one").task.purpose is Purpose.GOLD
     assert service.next(project, ann, "two").task.purpose is Purpose.MAIN
+
+
+def test_no_gold_pair_with_a_withdrawn_document_is_asked(engine, clock):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=1, items=6, gold_rate=0.5)
+    query = queries_of(engine, project)[0].id
+    add_gold(engine, query, 1, 2)
+    add_gold(engine, query, 0, 3)  # the last is chosen
+    withdraw(engine, project, 0)
+    given = scripted(engine, clock, 0.0, 0.9).next(project, ann, "t")
+    assert (given.task.pair, given.task.purpose) == ((1, 2), Purpose.GOLD)
+
+
+@pytest.mark.parametrize("how", ["released", "answered"])
+def test_a_gold_pair_does_not_return_after_a_document_was_withdrawn(engine, clock, how):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=1, items=6, gold_rate=0.5)
+    add_gold(engine, queries_of(engine, project)[0].id, 0, 3)
+    service = scripted(engine, clock, 0.0, 0.9)
+    given = service.next(project, ann, "t")
+    assert given.task.purpose is Purpose.GOLD
+    if how == "released":
+        service.release(project, ann, given.token)
+        withdraw(engine, project, 0)
+        again = service.next(project, ann, "t")
+    else:
+        service.answer(project, ann, given.token, "left", seconds=1, tab="t", more=False)
+        withdraw(engine, project, 0)
+        again = service.undo(project, ann, new_token(), "t")
+    assert again.task.purpose is Purpose.MAIN
+    assert [len(side) for side in again.sides] == [1, 1]
+
+
+def test_no_pair_with_a_withdrawn_document_is_repeated(engine, clock):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=1, items=12, k=3, repeat_rate=0.5)
+    service = scripted(engine, clock, *[0.9] * 6, 0.0)
+    given = service.next(project, ann, "t")
+    first = given.task  # the only one that is long enough ago
+    for _ in range(5):
+        _, given = service.answer(project, ann, given.token, truth(given.task), seconds=1, tab="t")
+    service.answer(project, ann, given.token, truth(given.task), seconds=1, tab="t", more=False)
+    withdraw(engine, project, first.left)
+    assert service.next(project, ann, "t").task.purpose is Purpose.MAIN
+
+
+def test_a_query_that_was_not_assigned_is_found_once_everyone_may_judge(engine, service, clock):
+    ann, bob = make_people(engine, 2)
+    project = make_project(engine, [ann, bob], queries=1, items=2, k=1, assigned_only=True)
+    query = queries_of(engine, project)[0].id
+    assignment = insert(QueryAssignment).values(query_id=query, user_id=ann, done=False)
+    in_transaction(engine, lambda c: c.execute(assignment))
+    service.next(project, ann, "a")
+    clock.now += 90_000
+    # Bob's search comes upon Ann's expired lease.
+    assert service.next(project, bob, "b").why == "blocked"
+    in_transaction(engine, lambda c: change_project(c, ann, project, {"assigned_only": False}))
+    assert isinstance(service.next(project, bob, "b"), LeasedTask)
 
 
 def test_a_pair_comes_back_after_five_others_and_not_before(engine, clock):

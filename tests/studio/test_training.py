@@ -10,14 +10,18 @@ import time
 import pytest
 
 from podium.errors import DataError
+from podium.studio.accounts.identity import Member, Person
 from podium.studio.accounts.service import sign_in
+from podium.studio.judging import corrections
+from podium.studio.judging.scales import LONGEST_GRADE
 from podium.studio.judging.training import read_examples
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction
-from podium.studio.store.enums import Mode
+from podium.studio.store.enums import Mode, Role
 from podium.studio.web.access import COOKIE
 from tests.studio.factories import make_people, make_project
-from tests.studio.http_client import Browser, program
+from tests.studio.http_client import Browser, program, row_of
+from tests.studio.judging_helpers import queries_of
 from tests.studio.server import serving
 
 
@@ -150,6 +154,75 @@ def test_one_who_is_stopped_in_the_middle_gets_no_more(engine, database, project
                 break
             time.sleep(0.2)
         assert judge.post(f"{base}/next", json={"tab": "t"}).json()["state"] == "training"
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_the_longest_name_of_a_grade_can_be_answered(engine, database, people):
+    ann, bob, cem = people
+    best = "b" * LONGEST_GRADE
+    scale = [{"name": "bad"}, {"name": best}]
+    project = make_project(
+        engine, people, queries=1, items=2, mode="grades", scale=scale, overlap_share=1.0
+    )
+    base = f"/api/v1/projects/{project}"
+    example = {"query_id": "q0", "document": "d00", "grade": best, "explanation": "It is."}
+    with (
+        serving(Settings(database=database)) as address,
+        program(engine, address, ann) as manager,
+        program(engine, address, bob) as client,
+        Browser(address) as page,
+    ):
+        manager.post(f"{base}/training", files={"examples": json.dumps(example).encode()})
+        number = client.get(f"{base}/training/mine").json()["example"]["id"]
+        path = f"training/examples/{number}/answer"
+        assert client.post(f"{base}/{path}", json={"choice": best}).json()["correct"] is True
+        page.cookies.set(COOKIE, in_transaction(engine, lambda c: sign_in(c, cem, 1)).secret)
+        form = f"/projects/{project}/training"
+        csrf = re.search(r'name="csrf" value="([^"]+)"', page.get(form).text)[1]
+        sent = {"csrf": csrf, "choice": best + "b"}
+        assert page.post(f"{form}/{number}", data=sent).status_code == 422
+        answered = page.post(f"{form}/{number}", data={"csrf": csrf, "choice": best})
+        assert answered.status_code == 200
+        assert client.post(f"{base}/next", json={"tab": "t"}).json()["state"] == "task"
+        manager.put(f"{base}/adjudication/adjudicator", json={"user": ann})
+        decision = {"query_id": queries_of(engine, project)[0].id, "left": 0, "choice": best}
+        decided = manager.post(f"{base}/adjudication/decisions", json=decision)
+        assert decided.status_code == 409  # the grade is one of the project's, but nobody disagrees
+
+
+def test_examples_with_withdrawn_documents_are_not_asked(engine, database, project, people):
+    ann, bob, cem = people
+    base = f"/api/v1/projects/{project}"
+    who = Member(Person(ann, "Ann", "", False), Role.OWNER, row_of(engine, project))
+    query = queries_of(engine, project)[0].id
+
+    def withdraw(document):
+        in_transaction(engine, lambda c: corrections.withdraw(c, who, query, document))
+
+    with (
+        serving(Settings(database=database)) as address,
+        program(engine, address, ann) as manager,
+        program(engine, address, bob) as trained,
+        program(engine, address, cem) as untrained,
+    ):
+        manager.post(f"{base}/training", files={"examples": examples("left", "right")})
+        first = trained.get(f"{base}/training/mine").json()["example"]["id"]
+        answer = f"{base}/training/examples/{first}/answer"
+        trained.post(answer, json={"choice": "left"})
+        assert trained.get(f"{base}/training/mine").json()["may_judge"] is False
+        withdraw(2)
+        # Bob has answered all that is left to ask.
+        own = trained.get(f"{base}/training/mine").json()
+        assert (own["total"], own["example"], own["state"]) == (1, None, "passed")
+        assert trained.post(f"{base}/next", json={"tab": "t"}).json()["state"] == "task"
+        assert untrained.post(f"{base}/next", json={"tab": "t"}).json()["state"] == "training"
+        untrained.post(answer, json={"choice": "right"})
+        assert untrained.get(f"{base}/training/mine").json()["state"] == "failed"
+        manager.post(f"{base}/training/people/{cem}/again")
+        withdraw(0)
+        own = untrained.get(f"{base}/training/mine").json()
+        assert (own["total"], own["may_judge"]) == (0, True)
+        assert untrained.post(f"{base}/next", json={"tab": "t"}).json()["state"] == "task"
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,13 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from sqlalchemy import column, func, select, table
 
 from podium.studio.accounts.identity import Member, Person
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.outbox import MOST_ATTEMPTS, Outbox
 from podium.studio.judging import corrections
+from podium.studio.judging.leases import LeaseHolder
 from podium.studio.judging.service import JudgingService
 from podium.studio.projects.webhooks import add_webhook, deliveries_of, remove_webhook
 from podium.studio.settings import Settings
@@ -23,6 +25,7 @@ from podium.studio.store.enums import Role
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of
 from tests.studio.judging_helpers import Clock, judge_all, queries_of
+from tests.studio.postgres import wait_until
 
 
 class Receiver:
@@ -126,6 +129,36 @@ def test_queries_and_then_the_project_are_done(engine, settings, receiver, who, 
     assert [json.loads(body)["event"] for _, _, body in receiver.received[3:]] == ["project.done"]
     in_transaction(engine, lambda c: remove_webhook(c, who, number))
     assert reading(engine, lambda c: deliveries_of(c, who.project.id)) == []
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+def test_the_last_two_queries_done_at_once(engine, settings, receiver):
+    ann, bob = people = make_people(engine, 2)  # one person's answers wait for each other anyway
+    project = make_project(engine, people, queries=2, items=2, k=1)
+    row = row_of(engine, project)
+    who = Member(Person(ann, "", "", False), Role.MANAGER, row)
+    in_transaction(engine, lambda c: add_webhook(c, who, settings, f"{receiver.url}/hooks"))
+    service = JudgingService(engine)
+    tasks = {person: service.next(row, person, "t") for person in people}
+    assert tasks[ann].query.id != tasks[bob].query.id
+
+    def finish(connection, person):
+        holder = LeaseHolder(person, "t")
+        return service.answer_in(
+            connection, row, holder, tasks[person].token, "left", seconds=1, more=False
+        )
+
+    other = threading.Thread(target=lambda: service.transact(lambda c: finish(c, bob)))
+    waiting = select(func.count()).where(column("wait_event_type") == "Lock")
+    waiting = waiting.select_from(table("pg_stat_activity"))
+    with engine.begin() as connection:
+        finish(connection, ann)
+        other.start()
+        wait_until(lambda: not other.is_alive() or reading(engine, lambda c: c.scalar(waiting)))
+    other.join()
+    states = reading(engine, lambda c: deliveries_of(c, project))
+    events = ["project.done", "query.done", "query.done"]
+    assert sorted(each.event for each in states) == events
 
 
 def test_failures_are_tried_again_ever_later_and_given_up(engine, settings, receiver, who, outbox):

@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 from sqlalchemy import delete, select, update
 
 from podium.studio.accounts.service import sign_in
+from podium.studio.projects.changes import change_project
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import AuthSession, Lease, LogEntry, ProjectQuery
@@ -138,6 +139,47 @@ def test_a_session_that_ended_costs_no_answer(engine, tab, address):
     link.click()  # leads back, since the session is there again
     tab.ready()
     assert (answers(engine), kept(tab)) == ([1], 0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"scale": [{"name": name} for name in ("poor", "fair", "good", "excellent", "perfect")]},
+        {"questions": [{"name": "why", "text": "Why?", "options": ["a", "b"], "required": True}]},
+    ],
+    ids=["grade renamed", "question added"],
+)
+def test_a_page_older_than_the_project_s_answers_is_to_be_reloaded(engine, judging, change):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=1, items=4, mode="grades")
+    tab = judging(ann, project)
+    tab.ready()
+    tab.page.wait_for_load_state("networkidle")  # two more tasks are fetched ahead
+    tab.page.context.set_offline(True)
+    in_transaction(engine, lambda c: change_project(c, ann, project, change))
+    tokens = []
+    for key in ("1", "s", "1"):
+        tokens.append(tab.ready())
+        tab.page.keyboard.press(key)
+        if key == "s":
+            tab.page.keyboard.press("Enter")
+        tab.page.wait_for_selector(f'[data-accepts="{tokens[-1]}"]', state="detached")
+    tab.wait_for("sending")
+    assert kept(tab) == 3
+    tab.page.context.set_offline(False)
+    tab.wait_for("out-of-date")
+    assert (kept(tab), answers(engine)) == (3, [])
+    tab.page.get_by_role("button", name="Reload").click()
+    again = set()
+    for _ in range(3):
+        again.add(tab.ready())
+        if "questions" in change:
+            tab.page.get_by_label("a", exact=True).check()
+        tab.answer("1")
+        tab.wait_until_saved()
+    tab.wait_for("blocked")  # by the skip, which was valid all the time
+    assert {tokens[0], tokens[2]} < again
+    assert (kept(tab), answers(engine)) == (0, [None, 0, 0, 0])
 
 
 def test_another_account_never_sends_them(engine, person_browser, address):

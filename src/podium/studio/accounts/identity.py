@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from podium.studio.errors import RefusedError
 from podium.studio.store.enums import Role
 from podium.studio.store.rows import ProjectRow
 
@@ -48,3 +49,9 @@ class Member:
     def may(self, role: Role) -> bool:
         """Whether their role includes the given one."""
         return _RANK[self.role] >= _RANK[role]
+
+
+def check_not_archived(project: ProjectRow) -> None:
+    """Refuse to change an archived project."""
+    if project.archived:
+        raise RefusedError(409, "The project is archived: restore it first.")

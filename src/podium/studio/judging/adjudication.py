@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from podium.studio.accounts.audit import record
-from podium.studio.accounts.identity import Member
+from podium.studio.accounts.identity import Member, check_not_archived
 from podium.studio.errors import RefusedError
 from podium.studio.judging.answer_choices import SKIP, answer_entries
 from podium.studio.judging.judged import JudgedQuery, load_judged_query
@@ -77,6 +77,7 @@ def adjudicator_of(connection: Connection, project_id: int) -> int | None:
 
 def set_adjudicator(connection: Connection, who: Member, user_id: int | None) -> None:
     """Choose who decides, a member of the project, or nobody."""
+    check_not_archived(who.project)
     if user_id is not None and (
         connection.scalar(
             select(Membership.role).where(

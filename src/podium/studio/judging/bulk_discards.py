@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, select
 
 from podium.studio.accounts.audit import record
-from podium.studio.accounts.identity import Member, Person
+from podium.studio.accounts.identity import Member, Person, check_not_archived
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.queue import JobContext, State, enqueue
 from podium.studio.judging.corrections import (
@@ -58,6 +58,7 @@ def request_discard(
     connection: Connection, who: Member, user_id: int, request: DiscardRequest
 ) -> int:
     """Queue a job that discards someone's judgments; returns its id."""
+    check_not_archived(who.project)
     if not _has_judged(connection, who.project.id, user_id):
         raise RefusedError(404, "This person has judged nothing here.")
     # The tokens of the entries are derived from it, so nobody may guess it.
@@ -67,6 +68,7 @@ def request_discard(
 
 def request_restoration(connection: Connection, who: Member, job_id: int) -> int:
     """Queue a job that restores what another discarded; returns its id."""
+    check_not_archived(who.project)
     job = fetch_one(
         connection,
         select(Job.__table__).where(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, select, update
 
 from podium.studio.accounts.audit import record
-from podium.studio.accounts.identity import Member
+from podium.studio.accounts.identity import Member, check_not_archived
 from podium.studio.errors import RefusedError
 from podium.studio.judging.judged import JudgedQuery, load_judged_query
 from podium.studio.judging.judgment_log import (
@@ -73,7 +73,9 @@ def correct_query(connection: Connection, who: Member, query_id: int) -> Correct
         raise RefusedError(404, "The query does not exist.")
     # Read after the lock: the settings may have changed since the request began.
     row = connection.execute(select(Project.__table__).where(Project.id == who.project.id)).one()
-    judged = load_judged_query(connection, ProjectRow(*row), query)
+    project = ProjectRow(*row)
+    check_not_archived(project)
+    judged = load_judged_query(connection, project, query)
     return Correction(connection, judged, who.person.id, time.time())
 
 

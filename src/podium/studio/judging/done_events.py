@@ -20,8 +20,12 @@ def announce_done(connection: Connection, query: ProjectQueryRow, *, withdrawn: 
         query: The query's row, as it was before.
         withdrawn: Whether it is done because it was withdrawn, which only the project is told of.
     """
+    # Two that finish the last two queries at once: the second waits here, and sees the first's.
     webhooks = connection.scalars(
-        select(Webhook.id).where(Webhook.project_id == query.project_id)
+        select(Webhook.id)
+        .where(Webhook.project_id == query.project_id)
+        .order_by(Webhook.id)
+        .with_for_update(key_share=True)
     ).all()
     if not webhooks:
         return

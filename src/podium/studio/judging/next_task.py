@@ -322,7 +322,9 @@ class TaskDispatcher:
                 each.pair for each in open_to(locked.state, locked.query_leases.held, who.user_id)
             }
             still_open = (
-                task.pair in open_pairs if task.purpose is Purpose.MAIN else bool(open_pairs)
+                task.pair in open_pairs
+                if task.purpose is Purpose.MAIN
+                else bool(open_pairs) and locked.state.shows_all(task)
             )
             if still_open and work.may_judge(query.id):
                 until = leases.regrant(connection, project, who, lease.token, now)
@@ -362,15 +364,17 @@ class TaskDispatcher:
         *,
         ahead: bool = False,
     ) -> LeasedTask | None:
-        """A task of one query, or None, which is recorded as exhausted for this person."""
+        """A task of one query, or None; one that they may judge is then exhausted for them."""
         query, state = locked.query, locked.state
         states.append((query.id, state))
-        if work.may_judge(query.id):
+        may_judge = work.may_judge(query.id)
+        if may_judge:
             task = self._selector.pick(
                 connection, project, query, state, locked.query_leases.held, who.user_id
             )
             if task is not None:
                 return self.lease(connection, project, locked, who, task, ahead=ahead)
         update_query(connection, query, state, locked.query_leases, opened=locked.opened)
-        work.exhaust(query.id)
+        if may_judge:  # whoever may not yet finds the query once they may
+            work.exhaust(query.id)
         return None

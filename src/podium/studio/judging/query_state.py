@@ -118,6 +118,10 @@ class QueryState:
         skipped = self._assessors[user].skipped if user in self._assessors else ()
         return [task for task in tasks if task.pair not in skipped] if skipped else tasks
 
+    def shows_all(self, task: JudgingTask) -> bool:
+        """Whether no document of a pair was withdrawn; open tasks have none that was."""
+        return self.withdrawn_documents.isdisjoint(task.pair)
+
     @property
     def done(self) -> bool:
         """Whether no task is left."""
@@ -191,7 +195,7 @@ class QueryState:
         """Pairs that someone judged once, at least `after` answers ago, with sides swapped."""
         entries = self._assessor(user).answers
         again = {unit_of(each) for each in entries if each.purpose is Purpose.REPEAT}
-        return [
+        tasks = [
             JudgingTask(each.right, each.left, Purpose.REPEAT)
             for each in entries[: max(len(entries) - after, 0)]
             if each.kind is Kind.VERDICT
@@ -200,6 +204,7 @@ class QueryState:
             and each.right is not None
             and unit_of(each) not in again
         ]
+        return [task for task in tasks if self.shows_all(task)]
 
     def asked_pairs(self, user: int, purpose: Purpose) -> set[tuple[int, int]]:
         """The pairs that someone has judged for a given purpose."""

@@ -18,6 +18,8 @@ COLOURS: tuple[str, ...] = get_args(Colour)
 MOST_QUESTIONS = 10
 _MOST_OPTIONS = 20
 LONGEST_REPLY = 2000
+LONGEST_GRADE = 40
+"""How many characters the name of a grade has at most, and so any choice."""
 _RESERVED = {"skip", "keep"}
 """What else can be answered."""
 
@@ -35,7 +37,7 @@ class ScaleGrade(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: Annotated[str, Field(max_length=40), STORABLE]
+    name: Annotated[str, Field(max_length=LONGEST_GRADE), STORABLE]
     """What the button says, and how programs answer."""
     description: Annotated[str, Field(max_length=300), STORABLE] = ""
     """When to give it."""

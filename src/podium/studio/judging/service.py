@@ -17,6 +17,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Engine, bindparam, select
 from sqlalchemy.exc import IntegrityError
 
+from podium.studio.accounts.identity import check_not_archived
 from podium.studio.errors import RefusedError
 from podium.studio.judging import leases
 from podium.studio.judging.answer_choices import (
@@ -351,6 +352,7 @@ class JudgingService:
         """
         if _RECORDED.one(connection, key=token) is not None:
             return self.next_in(connection, project, who)
+        check_not_archived(project)
         query_id = query_to_undo(connection, project.id, who.user_id, answer)
         if query_id is None:
             raise RefusedError(404, "There is nothing to undo.")
@@ -401,6 +403,7 @@ class JudgingService:
         """
         if _RECORDED.one(connection, key=change.token) is not None:
             return None, []
+        check_not_archived(project)
         query_id = query_to_undo(connection, project.id, user_id, answer)
         if query_id is None:
             raise RefusedError(404, "The answer does not exist.")
@@ -524,7 +527,8 @@ def _task_of(undone: list[QueryLogEntry], state: QueryState, user_id: int) -> Ju
     if first.purpose is Purpose.ADJUDICATE:
         return None  # it has a page of its own
     if first.purpose is not Purpose.MAIN and first.left is not None and first.right is not None:
-        return JudgingTask(first.left, first.right, first.purpose)
+        check = JudgingTask(first.left, first.right, first.purpose)
+        return check if state.shows_all(check) else None
     named = {item for entry in undone for item in (entry.left, entry.right) if item is not None}
     for task in state.open(user_id):
         if named <= {task.left, task.right}:

@@ -87,7 +87,7 @@ class TaskSelector:
                 select(Gold.left, Gold.right).where(Gold.query_id == query.id)
             ).all()
             tasks = [JudgingTask(row.left, row.right, Purpose.GOLD) for row in rows]
-            tasks = [task for task in tasks if task.pair not in met]
+            tasks = [task for task in tasks if task.pair not in met and state.shows_all(task)]
             if not tasks:
                 return None
             task = self._rng.choice(tasks)

@@ -12,21 +12,23 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import IO, NamedTuple
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, select
+from sqlalchemy.orm import aliased
 
 from podium.errors import DataError
 from podium.judging.entries import GRADES
 from podium.studio.accounts.audit import record
-from podium.studio.accounts.identity import Member
+from podium.studio.accounts.identity import Member, check_not_archived
 from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.answer_choices import SKIP, answer_entries
 from podium.studio.judging.modes import NO_ITEM, JudgingTask
 from podium.studio.judging.record_files import read_records
 from podium.studio.judging.scales import grade_names
-from podium.studio.store.enums import Mode, Purpose, Role
+from podium.studio.store.enums import Kind, Mode, Purpose, Role
 from podium.studio.store.rows import ProjectRow, fetch_all, fetch_one
 from podium.studio.store.tables import (
+    LogEntry,
     Membership,
     ProjectQuery,
     Qualification,
@@ -82,7 +84,7 @@ class TrainingState:
     """How far someone is.
 
     Attributes:
-        total: How many examples there are; 0 if nobody is trained.
+        total: How many examples can be asked; 0 if nobody is trained.
         answered: How many of them they answered.
         correct: How many of those they got right.
         state: What came of it; None before the end.
@@ -125,6 +127,7 @@ def set_training(
 
     Who has qualified stays qualified; all others begin anew.
     """
+    check_not_archived(who.project)
     if who.project.mode == Mode.RANKINGS:
         raise RefusedError(409, "Training is for projects that judge pairs or grades.")
     _clear(connection, who.project.id)
@@ -171,27 +174,31 @@ def set_training(
 
 def end_training(connection: Connection, who: Member) -> None:
     """Let everyone judge without training."""
+    check_not_archived(who.project)
     _clear(connection, who.project.id)
     record(connection, who.person.id, who.project.id, "removed training")
 
 
 def training_state(connection: Connection, project_id: int, user_id: int) -> TrainingState:
     """How far someone is with a project's training."""
-    total = connection.scalar(select(func.count()).where(TrainingExample.project_id == project_id))
+    total = _total(connection, project_id)
     answers = connection.scalars(
         select(TrainingAnswer.correct)
         .join(TrainingExample, TrainingExample.id == TrainingAnswer.example_id)
-        .where(TrainingExample.project_id == project_id, TrainingAnswer.user_id == user_id)
+        .where(*_asked(project_id), TrainingAnswer.user_id == user_id)
     ).all()
+    correct = sum(map(bool, answers))
     state = connection.scalar(
         select(Qualification.state).where(
             Qualification.project_id == project_id, Qualification.user_id == user_id
         )
     )
     mark = connection.scalar(select(Training.pass_mark).where(Training.project_id == project_id))
-    return TrainingState(
-        int(total or 0), len(answers), sum(map(bool, answers)), state, float(mark or 0.0)
-    )
+    mark = float(mark or 0.0)
+    if state is None and 0 < total <= len(answers):
+        # Also if no answer came last, but a document of the examples left was withdrawn.
+        state = PASSED if correct >= mark * total else FAILED
+    return TrainingState(total, len(answers), correct, state, mark)
 
 
 def next_example(connection: Connection, project_id: int, user_id: int) -> ExampleRow | None:
@@ -199,7 +206,7 @@ def next_example(connection: Connection, project_id: int, user_id: int) -> Examp
     answered = select(TrainingAnswer.example_id).where(TrainingAnswer.user_id == user_id)
     statement = (
         select(TrainingExample.__table__)
-        .where(TrainingExample.project_id == project_id, TrainingExample.id.not_in(answered))
+        .where(*_asked(project_id), TrainingExample.id.not_in(answered))
         .order_by(TrainingExample.id)
         .limit(1)
     )
@@ -221,6 +228,7 @@ def answer_example(
     connection: Connection, project: ProjectRow, user_id: int, example_id: int, choice: str
 ) -> bool:
     """Record an answer to an example; returns whether it is right. The first one counts."""
+    check_not_archived(project)
     row = example_row(connection, project.id, example_id)
     task = JudgingTask(row.left, row.right, Purpose.GOLD)
     grades = grade_names(project.scale)
@@ -253,6 +261,7 @@ def answer_example(
 
 def allow(connection: Connection, who: Member, user_id: int) -> None:
     """Let someone judge, whatever came of their training."""
+    check_not_archived(who.project)
     state = training_state(connection, who.project.id, user_id)
     _check_member(connection, who, user_id)
     _set_state(connection, who.project.id, user_id, ALLOWED, state.correct, time.time())
@@ -261,6 +270,7 @@ def allow(connection: Connection, who: Member, user_id: int) -> None:
 
 def begin_again(connection: Connection, who: Member, user_id: int) -> None:
     """Let someone take the training again."""
+    check_not_archived(who.project)
     _check_member(connection, who, user_id)
     examples = select(TrainingExample.id).where(TrainingExample.project_id == who.project.id)
     connection.execute(
@@ -310,7 +320,9 @@ def must_train(connection: Connection, project_id: int, user_id: int) -> bool:
             Qualification.project_id == project_id, Qualification.user_id == user_id
         )
     )
-    return state not in (PASSED, ALLOWED)
+    if state in (PASSED, ALLOWED):
+        return False
+    return not training_state(connection, project_id, user_id).may_judge
 
 
 class _Person(NamedTuple):
@@ -328,13 +340,29 @@ def _clear(connection: Connection, project_id: int) -> None:
     )
 
 
+def _asked(project_id: int) -> tuple[ColumnElement[bool], ...]:
+    """Which examples are asked: those of a project without withdrawn documents."""
+    undo = aliased(LogEntry)
+    is_undone = exists().where(undo.query_id == LogEntry.query_id, undo.undoes == LogEntry.place)
+    withdrawn = exists().where(
+        LogEntry.query_id == TrainingExample.query_id,
+        LogEntry.kind == Kind.WITHDRAW.value,
+        LogEntry.left.in_([TrainingExample.left, TrainingExample.right]),
+        ~is_undone,
+    )
+    return TrainingExample.project_id == project_id, ~withdrawn
+
+
+def _total(connection: Connection, project_id: int) -> int:
+    asked = select(func.count()).select_from(TrainingExample).where(*_asked(project_id))
+    return int(connection.scalar(asked) or 0)
+
+
 def _qualify(connection: Connection, project_id: int, user_id: int, now: float) -> None:
-    """Decide what came of someone's training, once they have answered everything."""
+    """Note what came of someone's training, once they have answered everything."""
     state = training_state(connection, project_id, user_id)
-    if state.state is not None or state.answered < state.total:
-        return
-    passed = state.correct >= state.pass_mark * state.total
-    _set_state(connection, project_id, user_id, PASSED if passed else FAILED, state.correct, now)
+    if state.state in (PASSED, FAILED):
+        _set_state(connection, project_id, user_id, state.state, state.correct, now)
 
 
 def _set_state(
@@ -345,11 +373,10 @@ def _set_state(
             Qualification.project_id == project_id, Qualification.user_id == user_id
         )
     )
-    total = connection.scalar(select(func.count()).where(TrainingExample.project_id == project_id))
     connection.execute(
         insert(Qualification).values(
             project_id=project_id, user_id=user_id, state=state, correct=correct,
-            total=int(total or 0), at=now,
+            total=_total(connection, project_id), at=now,
         )
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ from podium.errors import DataError
 from podium.judging import Budget, Rubric
 from podium.judging.models.rubric import parse_rubric, rubric_text
 from podium.studio.accounts.audit import record
-from podium.studio.accounts.identity import Member
+from podium.studio.accounts.identity import Member, check_not_archived
 from podium.studio.accounts.service import add_user
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.queue import UNDER_WAY, enqueue
@@ -143,8 +143,7 @@ def add_model(
     mode = Mode(who.project.mode)
     if mode not in _TASKS:
         raise RefusedError(409, "Models judge pairs or grades, not rankings side by side.")
-    if who.project.archived:
-        raise RefusedError(409, "The project is archived: restore it first.")
+    check_not_archived(who.project)
     endpoint_key(addition.endpoint, settings.models)
     count = connection.scalar(
         select(func.count()).where(ModelAssessor.project_id == who.project.id)
@@ -228,8 +227,7 @@ def start_run(connection: Connection, who: Member, settings: Settings, model_id:
     """Queue a run of a model; returns the job's number. There is one at a time."""
     row = model_row(connection, who.project.id, model_id)
     endpoint_key(row.endpoint, settings.models)
-    if who.project.archived:
-        raise RefusedError(409, "The project is archived: restore it first.")
+    check_not_archived(who.project)
     _check_grades(parse_rubric(row.rubric), who.project)  # the project may have another scale now
     # Two requests at the same time: the second waits here, and sees the first one's job.
     connection.execute(select(ModelAssessor.id).where(ModelAssessor.id == row.id).with_for_update())

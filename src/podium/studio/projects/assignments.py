@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 from podium.errors import PodiumError
 from podium.judging import balance, rotate
 from podium.studio.accounts.audit import record
-from podium.studio.accounts.identity import Member
+from podium.studio.accounts.identity import Member, check_not_archived
 from podium.studio.errors import RefusedError
 from podium.studio.judging.blocked import check_assignments
 from podium.studio.judging.open_work import reopen_queries
@@ -44,6 +44,7 @@ def assign_queries(
     Returns:
         How many queries each person got.
     """
+    check_not_archived(who.project)
     members = set(
         connection.scalars(
             select(Membership.user_id).where(Membership.project_id == who.project.id)
@@ -102,6 +103,7 @@ def assign_queries(
 
 def unassign(connection: Connection, who: Member, person: int | None) -> int:
     """Take queries back from someone, or from everyone; returns how many assignments that were."""
+    check_not_archived(who.project)
     gone = _clear(connection, who.project.id, person=person)
     record(
         connection, who.person.id, who.project.id, "removed assignments",

@@ -9,12 +9,14 @@ from sqlalchemy import Connection, delete, exists, func, select, update
 
 from podium.data.json_lines import json_line
 from podium.studio.accounts.audit import record
+from podium.studio.accounts.identity import check_not_archived
 from podium.studio.errors import RefusedError, first_problem
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.blocked import check_assignments
 from podium.studio.judging.modes import new_mode
 from podium.studio.judging.open_work import reopen_queries
 from podium.studio.judging.scales import scale_of
+from podium.studio.projects.progress import outdate_report
 from podium.studio.projects.service import JUDGING, ProjectSettings, project_row
 from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import Lease, Project, ProjectQuery, QueryCandidate
@@ -74,8 +76,8 @@ def change_project(
     changed = {name: value for name, value in changes.items() if before[name] != value}
     if not changed:
         return project
-    if project.archived and changed.get("archived", True):
-        raise RefusedError(409, "The project is archived: restore it first.")
+    if changed.get("archived", True):  # restoring it is the one change that it takes
+        check_not_archived(project)
     archived = changed.get("archived", project.archived)
     paused = archived or changed.get("paused", project.paused)
     # Checked as a whole, as a new project's are.
@@ -126,6 +128,7 @@ def change_project(
     if answered:
         # What was settled stays settled; whoever asks next works out what is left.
         reopen_queries(connection, ProjectQuery.project_id == project_id)
+        outdate_report(connection, project_id)
     elif fixed:
         _start_over(connection, project)
     check_assignments(connection, project)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Integer, and_, cast, func, select
+from sqlalchemy import Connection, Integer, and_, cast, func, select, update
 
 from podium.studio.store.enums import Role
 from podium.studio.store.rows import ProjectRow
-from podium.studio.store.tables import Membership, Project, ProjectQuery
+from podium.studio.store.tables import Membership, Project, ProjectQuery, QueryFigures, Report
+
+REPORT = "report"
+"""The kind of a project's report among what is stored as one."""
 
 
 @dataclass(frozen=True)
@@ -100,3 +103,16 @@ def projects_of(
 def _progress_of(figures: Sequence[float]) -> ProjectProgress:
     queries, done, judgments, left, entries = figures
     return ProjectProgress(int(queries), int(done), int(judgments), float(left), int(entries))
+
+
+def outdate_report(connection: Connection, project_id: int) -> None:
+    """Have the next report work out every query anew: it depends on settings that changed."""
+    queries = select(ProjectQuery.id).where(ProjectQuery.project_id == project_id)
+    connection.execute(
+        update(QueryFigures).where(QueryFigures.query_id.in_(queries)).values(entries=0)
+    )
+    connection.execute(
+        update(Report)
+        .where(Report.project_id == project_id, Report.kind == REPORT)
+        .values(entries=0)
+    )

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine, delete, exists, func, insert, or_, se
 from podium.studio.jobs.queue import JobContext, State, enqueue
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.judged import load_judged_query
-from podium.studio.projects.progress import project_progress
+from podium.studio.projects.progress import REPORT, outdate_report, project_progress
 from podium.studio.projects.service import project_row
 from podium.studio.reporting.history import extended_history
 from podium.studio.reporting.query_figures import query_figures, shared_agreement
@@ -35,7 +35,7 @@ from podium.studio.store.tables import (
     User,
 )
 
-KIND = "report"
+KIND = REPORT
 _EVERY = 4.0
 """The fewest seconds between two reports of a project."""
 _PAGE = 50
@@ -110,6 +110,8 @@ def run_report(work: JobContext) -> None:
                 made_at=now,
             )
         )
+        if project_row(connection, project.id) != project:  # changed meanwhile
+            outdate_report(connection, project.id)
         work.finish(connection, {})
         # Reports come every few seconds: the jobs that made them would fill the table.
         connection.execute(delete(Job).where(Job.id == work.job.id))

@@ -14,7 +14,7 @@ from podium.studio.errors import RefusedError
 from podium.studio.judging import adjudication
 from podium.studio.judging.answer_choices import SKIP, choices
 from podium.studio.judging.modes import NO_ITEM
-from podium.studio.judging.scales import grade_names
+from podium.studio.judging.scales import LONGEST_GRADE, grade_names
 from podium.studio.projects.progress import project_progress
 from podium.studio.reporting import reports
 from podium.studio.reporting.log_rows import relation
@@ -86,7 +86,7 @@ class DecisionIn(BaseModel):
     query_id: _Id
     left: Annotated[int, Field(ge=0, lt=2**31)]
     right: Annotated[int, Field(ge=NO_ITEM, lt=2**31)] = NO_ITEM
-    choice: str = Field(max_length=20)
+    choice: str = Field(max_length=LONGEST_GRADE)
     reason: Annotated[str, AfterValidator(storable)] | None = Field(default=None, max_length=2000)
 
 

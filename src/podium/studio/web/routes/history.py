@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 
 from podium.studio.accounts.identity import Member
 from podium.studio.judging.next_task import UsedStates
+from podium.studio.judging.scales import LONGEST_GRADE
 from podium.studio.judging.service import AnswerChange, JudgingService
 from podium.studio.projects.display import FieldRole, shows
 from podium.studio.reporting.log_rows import LogRow, NamedDocument, log_rows
@@ -50,7 +51,7 @@ class ChangeRequest(BaseModel):
 
     token: UUID
     """Names the change: sending it twice changes nothing."""
-    choice: str | None = Field(default=None, max_length=40)
+    choice: str | None = Field(default=None, max_length=LONGEST_GRADE)
     """A choice of the project's judging mode, or ``keep``; null takes the answer back."""
     comment: Annotated[str, AfterValidator(storable)] = Field(default="", max_length=2000)
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, select
 
 from podium.studio.accounts.audit import record
-from podium.studio.accounts.identity import Member
+from podium.studio.accounts.identity import Member, check_not_archived
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.queue import State, cancel, enqueue, files_folder, is_ours
 from podium.studio.json_types import JsonObject
@@ -266,8 +266,8 @@ def _sent(upload: UploadFile | None) -> list[UploadFile]:
 
 
 def _queue(request: Request, who: Member, kind: str, parameters: JsonObject) -> JobOut:
-    if kind == IMPORT and who.project.archived:
-        raise RefusedError(409, "The project is archived: restore it first.")
+    if kind == IMPORT:
+        check_not_archived(who.project)
 
     def work(connection: Connection) -> JobRow:
         number = enqueue(connection, who.project.id, who.person.id, kind, parameters)

@@ -21,6 +21,7 @@ from podium.studio.judging.leases import RENEW_EVERY, LeaseHolder
 from podium.studio.judging.next_task import LeasedTask, NextTask, UsedStates
 from podium.studio.judging.query_state import Document
 from podium.studio.judging.scales import (
+    LONGEST_GRADE,
     LONGEST_REPLY,
     MOST_QUESTIONS,
     AssessorQuestion,
@@ -79,7 +80,7 @@ class AnswerRequest(_TabRequest):
     """Answer a task."""
 
     token: UUID
-    choice: str = Field(max_length=40)
+    choice: str = Field(max_length=LONGEST_GRADE)
     seconds: float = Field(ge=0, le=1e7)
     reason: Annotated[str, AfterValidator(storable)] | None = Field(default=None, max_length=2000)
     replies: dict[QuestionName, Reply] = Field(default={}, max_length=2 * MOST_QUESTIONS)

@@ -113,7 +113,10 @@ def training_page(request: Request, who: AnyMember) -> Response:
 @router.post("/training/{example}")
 def answer_example(request: Request, who: AnyMember, example: Number, form: FormValues) -> Response:
     """Answer an example; the page that answers explains it."""
-    body = training.ExampleAnswerIn(choice=form.get("choice", "")[:20])
+    try:
+        body = training.ExampleAnswerIn(choice=form.get("choice", ""))
+    except ValidationError as error:
+        raise RefusedError(422, first_problem(error)) from error
     return _training_page(request, who, training.answer(request, who, example, body))
 
 

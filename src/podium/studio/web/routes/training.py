@@ -12,7 +12,7 @@ from podium.studio.accounts.identity import Member
 from podium.studio.judging import training
 from podium.studio.judging.judged import load_judged_query
 from podium.studio.judging.modes import NO_ITEM, JudgingTask
-from podium.studio.judging.scales import grade_names
+from podium.studio.judging.scales import LONGEST_GRADE, grade_names
 from podium.studio.projects.display import FieldRole, shows
 from podium.studio.reporting.log_rows import named_documents, relation
 from podium.studio.reporting.query_results import query_row
@@ -75,7 +75,7 @@ class ExampleAnswerIn(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    choice: str = Field(max_length=20)
+    choice: str = Field(max_length=LONGEST_GRADE)
 
 
 class ExampleAnswerOut(BaseModel):
