@@ -163,6 +163,9 @@ def test_tokens_are_shown_once_and_can_be_revoked(engine, address):
         login = {"authorization": f"Bearer {secret}"}
         with Browser(address) as plain:
             assert plain.get("/api/v1/projects", headers=login).json() == []
+            # Whoever stole it must not have access for longer than it has.
+            more = plain.post("/tokens", headers=login, data={"name": "more", "days": "365"})
+            assert (more.status_code, "podium_" in more.text) == (403, False)
             number = re.search(r"/tokens/(\d+)/revoke", made.text).group(1)
             assert browser.submit(f"/tokens/{number}/revoke").status_code == 303
             assert browser.submit(f"/tokens/{number}/revoke").status_code == 404
