@@ -10,6 +10,7 @@ from sqlalchemy import select, update
 from podium.studio.accounts.service import add_user
 from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.judging.task_selection import NoTask
+from podium.studio.projects.changes import delete_project
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
@@ -100,6 +101,17 @@ def test_invitations_over_rest(engine, address):
             f"/api/v1/projects/{project}/audit", params={"before": audit[0]["id"], "limit": 1}
         ).json()
         assert later == audit[1:2]
+
+
+def test_a_new_project_has_no_part_in_the_audit_log_of_a_deleted_one(engine, address):
+    """SQLite gives it the same number."""
+    ann, bob = make_people(engine, 2)
+    deleted = row_of(engine, make_project(engine, [ann]))
+    in_transaction(engine, lambda c: delete_project(c, ann, deleted, deleted.name))
+    project = make_project(engine, [bob])
+    path = f"/api/v1/projects/{project}/audit"
+    with program(engine, address, bob) as client:
+        assert [each["action"] for each in client.get(path).json()] == ["created the project"]
 
 
 def test_queries_are_shared_out_evenly(engine, address):

@@ -130,7 +130,7 @@ def audit_page(request: Request, who: AManager, before: str = "") -> Response:
     newest = int(before) if before.isascii() and before.isdigit() and len(before) < 18 else 2**62
     rows = reading(
         request.app.state.engine,
-        lambda c: people.audit_of(c, who.project.id, newest, _AUDIT_PAGE),
+        lambda c: people.audit_of(c, who.project, newest, _AUDIT_PAGE),
     )
     older = rows[-1].id if len(rows) == _AUDIT_PAGE else None
     return render_project(request, who, "audit.html", {"rows": rows, "older": older})
