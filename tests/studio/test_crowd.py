@@ -23,11 +23,11 @@ def browsers():
         yield opened
 
 
-def open_link(browsers, address, link, worker):
+def open_link(browsers, address, link, worker, parameter="WORKER"):
     """A worker's browser, and where the link led."""
     browser = browsers.enter_context(Browser(address))
     path = link.replace(address, "")
-    page = browser.get(f"{path}?WORKER={worker}")
+    page = browser.get(f"{path}?{parameter}={worker}")
     form = re.search(r'name="form" value="([^"]+)"', page.text)
     sent = browser.post(path, data={"external_id": worker, "form": form[1] if form else "none"})
     return browser, sent
@@ -84,6 +84,29 @@ def test_workers_judge_their_share_and_get_the_code(engine, database, project, b
         assert gone.status_code in (403, 404)
     count = select(func.count()).select_from(Membership).where(Membership.project_id == project)
     assert reading(engine, lambda c: c.scalar(count)) == 3
+
+
+def test_who_was_removed_cannot_come_back_by_another_link(engine, database, project, browsers):
+    base = f"/api/v1/projects/{project}"
+    wanted = {"code": "C", "parameter": "WORKER", "workers": 2}
+    with (
+        serving(Settings(database=database)) as address,
+        program(engine, address, 1) as manager,
+    ):
+        first, second, elsewhere = (
+            manager.post(f"{base}/crowd-links", json=body).json()["link"]
+            for body in (wanted, wanted, wanted | {"parameter": "OTHER"})
+        )
+        open_link(browsers, address, first, "5f1e")
+        worker = manager.get(f"{base}/members").json()[1]["user"]
+        assert manager.delete(f"{base}/members/{worker}").status_code == 204
+        for link in (first, second):
+            _, refused = open_link(browsers, address, link, "5f1e")
+            assert refused.status_code == 403
+            assert "You cannot take part in this project any more." in refused.text
+        # Who has this id on another platform is someone else.
+        _, sent = open_link(browsers, address, elsewhere, "5f1e", "OTHER")
+        assert sent.status_code == 303
 
 
 def test_too_many_from_one_address(engine, database, project, browsers):
