@@ -8,11 +8,16 @@ from contextlib import ExitStack
 import pytest
 from sqlalchemy import func, select
 
+from podium.studio.accounts.administration import anonymise
+from podium.studio.accounts.crowd import make_link, worker_account
+from podium.studio.accounts.identity import Member, Person
+from podium.studio.errors import RefusedError
 from podium.studio.settings import Settings
-from podium.studio.store.database import reading
-from podium.studio.store.tables import Membership
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.enums import Role
+from podium.studio.store.tables import CrowdWorker, Membership
 from tests.studio.factories import make_people, make_project
-from tests.studio.http_client import Browser, program
+from tests.studio.http_client import Browser, program, row_of
 from tests.studio.server import serving
 
 
@@ -107,6 +112,27 @@ def test_who_was_removed_cannot_come_back_by_another_link(engine, database, proj
         # Who has this id on another platform is someone else.
         _, sent = open_link(browsers, address, elsewhere, "5f1e", "OTHER")
         assert sent.status_code == 303
+
+
+def test_an_anonymised_account_is_not_found_by_the_id_of_the_platform(engine, project):
+    def work(connection):
+        owner = Member(Person(1, "", "", False), Role.OWNER, row_of(engine, project))
+        wanted = {"parameter": "WORKER", "code": "C", "judgments": 2, "workers": 5, "days": 1}
+        first, second = (make_link(connection, owner, **wanted) for _ in range(2))
+        worker, _ = worker_account(connection, first, "5f1e")
+        worker_account(connection, second, "5f1e")
+        anonymise(connection, None, worker)
+        again, _ = worker_account(connection, first, "5f1e")
+        assert again != worker
+        assert worker_account(connection, second, "5f1e") == (again, project)
+        rows = connection.execute(select(CrowdWorker.user_id, CrowdWorker.external_id)).all()
+        left = {row.external_id for row in rows if row.user_id == worker}
+        assert len(rows) == 4  # they still count among those who took part
+        for external_id in left:
+            with pytest.raises(RefusedError, match="lacks your participant ID"):
+                worker_account(connection, first, external_id)
+
+    in_transaction(engine, work)
 
 
 def test_too_many_from_one_address(engine, database, project, browsers):
