@@ -7,6 +7,7 @@ import re
 import pytest
 from sqlalchemy import select, update
 
+from podium.studio.accounts.administration import set_disabled
 from podium.studio.accounts.service import add_user
 from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.judging.task_selection import NoTask
@@ -134,6 +135,20 @@ def test_queries_are_shared_out_evenly(engine, address):
         assert isinstance(JudgingService(engine).next(row_of(engine, project), bob, "t"), NoTask)
         assert client.delete(path).status_code == 204
         assert [each["queries"] for each in client.get(path).json()] == [0, 0, 0]
+
+
+def test_disabled_accounts_are_assigned_nothing(engine, address):
+    ann, bob, cat = make_people(engine, 3)
+    project = make_project(engine, [ann, bob, cat], queries=4, assigned_only=True)
+    in_transaction(engine, lambda c: set_disabled(c, ann, bob, disabled=True))
+    path = f"/api/v1/projects/{project}/assignment"
+    with program(engine, address, ann) as client:
+        refused = client.post(path, json={"people": [bob, cat]})
+        assert (refused.status_code, refused.json()["detail"]) == (
+            422, "The account of Person 1 is disabled: choose someone else.",
+        )  # fmt: skip
+        shares = client.post(path, json={}).json()
+        assert {each["user"]: each["queries"] for each in shares} == {ann: 2, bob: 0, cat: 2}
 
 
 def test_the_pages_about_people(engine, address):
