@@ -117,8 +117,12 @@ def test_who_was_removed_cannot_come_back_by_another_link(engine, database, proj
 def test_an_anonymised_account_is_not_found_by_the_id_of_the_platform(engine, project):
     def work(connection):
         owner = Member(Person(1, "", "", False), Role.OWNER, row_of(engine, project))
-        wanted = {"parameter": "WORKER", "code": "C", "judgments": 2, "workers": 5, "days": 1}
-        first, second = (make_link(connection, owner, **wanted) for _ in range(2))
+        first, second = (
+            make_link(
+                connection, owner, parameter="WORKER", code=code, judgments=2, workers=5, days=1
+            )
+            for code in ("FIRST", "SECOND")
+        )
         worker, _ = worker_account(connection, first, "5f1e")
         worker_account(connection, second, "5f1e")
         anonymise(connection, None, worker)
