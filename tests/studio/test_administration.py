@@ -7,11 +7,15 @@ import time
 import pytest
 from sqlalchemy import select, update
 
+from podium.studio.accounts.identity import Member, Person
+from podium.studio.accounts.mail import mail_invitation
 from podium.studio.accounts.service import add_user, new_api_token
 from podium.studio.judging.service import JudgingService
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.enums import Role
 from podium.studio.store.tables import AuditRecord, LogEntry, Membership, SignInFailure, User
+from podium.studio.translations import language as language_named
 from tests.studio.factories import PASSWORD, make_project
 from tests.studio.http_client import Browser, program, row_of
 from tests.studio.server import serving
@@ -67,6 +71,9 @@ def test_accounts_are_listed_and_changed_by_administrators_only(engine, address,
             word = admin.post(f"{path}/{bob}/password").json()["password"]
             assert browser.sign_in(BOB).status_code == 401
             assert browser.sign_in(BOB, word).status_code == 303
+        # A token that could would outlive its expiry.
+        for own in (f"{path}/{ann}/password", f"/accounts/{ann}/reset-password"):
+            assert admin.post(own).status_code == 403
         for change in ({"disabled": True}, {"is_admin": False}):
             assert admin.patch(f"{path}/{ann}", json=change).status_code == 409
         assert admin.patch(f"{path}/{bob}", json={"is_admin": True}).status_code == 204
@@ -102,8 +109,12 @@ def test_who_is_anonymised_is_a_number_in_the_log(engine, address, people):
     service = JudgingService(engine)
     given = service.next(row_of(engine, project), bob, "t")
     service.answer(row_of(engine, project), bob, given.token, "left", seconds=1, tab="t")
+    owner = Member(Person(ann, "Ann", ANN, True), Role.OWNER, row_of(engine, project))
+    language = language_named("en")
+    in_transaction(engine, lambda c: mail_invitation(c, owner, BOB, "https://join", language))
     with Browser(address) as browser, program(engine, address, ann) as admin:
         browser.sign_in(BOB, "a wrong password")
+        browser.sign_in(BOB.title(), "a wrong password")
         browser.sign_in(BOB)
         path = f"/api/v1/accounts/{bob}/anonymise"
         assert admin.post(path, json={"email": ANN}).status_code == 409
@@ -115,6 +126,8 @@ def test_who_is_anonymised_is_a_number_in_the_log(engine, address, people):
     # The sign-in after that failed by a name that nobody has any more.
     assert told.count(BOB) == 1
     assert "Bob" not in told + log
+    assert BOB not in log
+    assert "sent an invitation" in log
 
     def left(connection):
         entry = connection.scalar(select(LogEntry.user_id))

@@ -22,6 +22,7 @@ from podium.studio.store.tables import LogEntry, Project, ProjectQuery
 from tests.studio.conftest import next_number
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of
+from tests.studio.postgres import BINARIES
 
 
 @pytest.fixture
@@ -77,6 +78,58 @@ def test_everything_is_in_the_restored_database(engine, database, empty, tmp_pat
     with pytest.raises(ArgumentError, match="not empty"):
         restore(other, settings, tmp_path / "b.zip")
     other.dispose()
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_nobody_else_can_read_a_backup_and_a_failed_one_is_removed(
+    engine, database, tmp_path, monkeypatch
+):
+    settings, folder = Settings(database=database), tmp_path / "backups"
+    (folder / "folder.zip").mkdir(parents=True)
+    open_to_others = []
+    write = zipfile.ZipFile.write
+
+    def look_and_write(*words):
+        others = (path for path in folder.iterdir() if path.name != "folder.zip")
+        open_to_others.extend(path for path in others if path.stat().st_mode & 0o077)
+        write(*words)
+
+    monkeypatch.setattr(zipfile.ZipFile, "write", look_and_write)
+    mask = os.umask(0)
+    try:
+        back_up(engine, settings, folder / "b.zip")
+        with pytest.raises(DataError, match="cannot be written"):
+            back_up(engine, settings, folder / "folder.zip")
+    finally:
+        os.umask(mask)
+    assert open_to_others == []
+    assert sorted(path.name for path in folder.iterdir()) == ["b.zip", "folder.zip"]
+    assert (folder / "b.zip").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+def test_the_password_of_the_database_is_not_among_the_arguments_of_programs(
+    engine, database, empty, tmp_path, monkeypatch
+):
+    programs, told = tmp_path / "programs", tmp_path / "told"
+    programs.mkdir()
+    for name in ("pg_dump", "pg_restore"):
+        (programs / name).write_text(
+            f'#!/bin/sh\necho "{name} $PGPASSWORD $*" >> "{told}"\nexec "{BINARIES / name}" "$@"\n'
+        )
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    source, target = (
+        Settings(database=url.replace("podium@", "podium:s%40cret@")) for url in (database, empty)
+    )
+    back_up(engine, source, tmp_path / "b.zip")
+    other = connect(target)
+    restore(other, target, tmp_path / "b.zip")
+    other.dispose()
+    dump, load = told.read_text().splitlines()
+    for line, name in ((dump, "pg_dump"), (load, "pg_restore")):
+        assert line.startswith(f"{name} s@cret --")
+        assert line.count("cret") == 1
 
 
 def test_a_server_notices_that_the_database_went_back(engine, database, empty, tmp_path):

@@ -18,16 +18,20 @@ from sqlalchemy.exc import OperationalError
 from podium.cli.studio_database import connected
 from podium.data import read_qrels, write_jsonl
 from podium.errors import DataError
+from podium.studio.accounts.identity import Member, Person
 from podium.studio.accounts.service import check_password
 from podium.studio.demo import demo_queries, prepare_demo
+from podium.studio.judging import corrections
 from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction
+from podium.studio.store.enums import Role
 from podium.studio.store.migrate import upgrade
 from tests.cli.run_podium import PODIUM, podium
 from tests.ports import free_port
 from tests.studio.factories import PASSWORD
 from tests.studio.http_client import Browser, row_of
+from tests.studio.judging_helpers import queries_of
 from tests.studio.postgres import wait_until
 
 
@@ -240,6 +244,10 @@ def test_from_an_empty_database_to_labels_without_a_server(database, tmp_path):
     )
     write_jsonl(demo_queries(), str(tmp_path / "c.jsonl"))
     podium("project", "import", number, "c.jsonl")
+    for content in (["--to", "qrels-parquet"], ["--content", "log", "--to", "jsonl"]):
+        told = podium("project", "export", number, "none", *content, fails=True)
+        assert "nothing has been judged yet" in told
+    assert not (tmp_path / "none").exists()
     for wrong in ((), ("c.jsonl", "--run", "r.run"), ("c.jsonl", "--documents", "d.jsonl")):
         assert "Pass either a JSONL file" in podium("project", "import", number, *wrong, fails=True)
     engine = connect(Settings(database=database))
@@ -250,10 +258,18 @@ def test_from_an_empty_database_to_labels_without_a_server(database, tmp_path):
         _, given = service.answer(
             row_of(engine, number), 1, given.token, choice, seconds=1, tab="t"
         )
-    engine.dispose()
     podium("project", "export", number, "labels.qrels")
     labels = read_qrels(tmp_path / "labels.qrels")
     assert len(labels) == 3
+    who = Member(Person(1, "Ann", "ann@example.org", True), Role.OWNER, row_of(engine, number))
+    withdrawn = queries_of(engine, number)[0]
+    in_transaction(engine, lambda c: corrections.withdraw(c, who, withdrawn.id, None))
+    engine.dispose()
+    podium("project", "export", number, "log.jsonl", "--content", "log", "--to", "jsonl")
+    logged = map(json.loads, (tmp_path / "log.jsonl").read_text().splitlines())
+    assert {each["query_id"] for each in logged} == {each.query_id for each in demo_queries()}
+    podium("project", "export", number, "fewer.qrels")
+    assert len(read_qrels(tmp_path / "fewer.qrels")) == 2
     assert labels.labels.max() == 2
     assert "can be written as" in podium(
         "project", "export", number, "x", "--content", "log", fails=True

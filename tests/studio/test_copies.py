@@ -18,7 +18,15 @@ from podium.studio.projects.changes import change_project, settings_of
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
-from podium.studio.store.tables import Gold, Job, Membership, Project, QueryCandidate, Ranking
+from podium.studio.store.tables import (
+    Gold,
+    Job,
+    Membership,
+    Project,
+    ProjectQuery,
+    QueryCandidate,
+    Ranking,
+)
 from podium.studio.store.tokens import new_token
 from podium.studio.transfer.imports import run_import
 from podium.studio.transfer.project_copies import copy_project
@@ -47,8 +55,11 @@ def test_a_copy_has_settings_queries_and_gold_and_no_judgments(engine, service):
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=3, items=4, k=2, guidelines="Read.")
     first, second, _ = (row.id for row in queries_of(engine, project))
-    gold = insert(Gold).values(query_id=first, left=0, right=3, outcome=1)
-    in_transaction(engine, lambda c: c.execute(gold))
+    gold = [
+        {"query_id": query, "left": left, "right": right, "outcome": 1}
+        for query, left, right in ((first, 0, 3), (first, 0, 2), (first, 2, 3), (second, 0, 1))
+    ]
+    in_transaction(engine, lambda c: c.execute(insert(Gold), gold))
     judge_all(service, project, bob, service.next(project, bob, "t"))
     who = owner_of(engine, project, ann)
     in_transaction(engine, lambda c: corrections.withdraw(c, who, first, 2))
@@ -65,10 +76,13 @@ def test_a_copy_has_settings_queries_and_gold_and_no_judgments(engine, service):
     pairs = reading(
         engine,
         lambda c: c.execute(
-            select(Gold.left, Gold.right, Gold.outcome).where(Gold.query_id == rows[0].id)
+            select(Gold.query_id, Gold.left, Gold.right, Gold.outcome)
+            .join(ProjectQuery, ProjectQuery.id == Gold.query_id)
+            .where(ProjectQuery.project_id == copy)
         ).all(),
     )
-    assert list(map(tuple, pairs)) == [(0, 2, 1)]  # by position: one document is gone
+    # By position: one document is gone, and the pairs that it was in.
+    assert list(map(tuple, pairs)) == [(rows[0].id, 0, 2, 1)]
     members = select(Membership.user_id).where(Membership.project_id == copy)
     assert reading(engine, lambda c: c.scalars(members).all()) == [ann]
     text = (

@@ -8,11 +8,16 @@ from contextlib import ExitStack
 import pytest
 from sqlalchemy import func, select
 
+from podium.studio.accounts.administration import anonymise
+from podium.studio.accounts.crowd import make_link, worker_account
+from podium.studio.accounts.identity import Member, Person
+from podium.studio.errors import RefusedError
 from podium.studio.settings import Settings
-from podium.studio.store.database import reading
-from podium.studio.store.tables import Membership
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.enums import Role
+from podium.studio.store.tables import CrowdWorker, Membership
 from tests.studio.factories import make_people, make_project
-from tests.studio.http_client import Browser, program
+from tests.studio.http_client import Browser, program, row_of
 from tests.studio.server import serving
 
 
@@ -23,11 +28,11 @@ def browsers():
         yield opened
 
 
-def open_link(browsers, address, link, worker):
+def open_link(browsers, address, link, worker, parameter="WORKER"):
     """A worker's browser, and where the link led."""
     browser = browsers.enter_context(Browser(address))
     path = link.replace(address, "")
-    page = browser.get(f"{path}?WORKER={worker}")
+    page = browser.get(f"{path}?{parameter}={worker}")
     form = re.search(r'name="form" value="([^"]+)"', page.text)
     sent = browser.post(path, data={"external_id": worker, "form": form[1] if form else "none"})
     return browser, sent
@@ -84,6 +89,54 @@ def test_workers_judge_their_share_and_get_the_code(engine, database, project, b
         assert gone.status_code in (403, 404)
     count = select(func.count()).select_from(Membership).where(Membership.project_id == project)
     assert reading(engine, lambda c: c.scalar(count)) == 3
+
+
+def test_who_was_removed_cannot_come_back_by_another_link(engine, database, project, browsers):
+    base = f"/api/v1/projects/{project}"
+    wanted = {"code": "C", "parameter": "WORKER", "workers": 2}
+    with (
+        serving(Settings(database=database)) as address,
+        program(engine, address, 1) as manager,
+    ):
+        first, second, elsewhere = (
+            manager.post(f"{base}/crowd-links", json=body).json()["link"]
+            for body in (wanted, wanted, wanted | {"parameter": "OTHER"})
+        )
+        open_link(browsers, address, first, "5f1e")
+        worker = manager.get(f"{base}/members").json()[1]["user"]
+        assert manager.delete(f"{base}/members/{worker}").status_code == 204
+        for link in (first, second):
+            _, refused = open_link(browsers, address, link, "5f1e")
+            assert refused.status_code == 403
+            assert "You cannot take part in this project any more." in refused.text
+        # Who has this id on another platform is someone else.
+        _, sent = open_link(browsers, address, elsewhere, "5f1e", "OTHER")
+        assert sent.status_code == 303
+
+
+def test_an_anonymised_account_is_not_found_by_the_id_of_the_platform(engine, project):
+    def work(connection):
+        owner = Member(Person(1, "", "", False), Role.OWNER, row_of(engine, project))
+        first, second = (
+            make_link(
+                connection, owner, parameter="WORKER", code=code, judgments=2, workers=5, days=1
+            )
+            for code in ("FIRST", "SECOND")
+        )
+        worker, _ = worker_account(connection, first, "5f1e")
+        worker_account(connection, second, "5f1e")
+        anonymise(connection, None, worker)
+        again, _ = worker_account(connection, first, "5f1e")
+        assert again != worker
+        assert worker_account(connection, second, "5f1e") == (again, project)
+        rows = connection.execute(select(CrowdWorker.user_id, CrowdWorker.external_id)).all()
+        left = {row.external_id for row in rows if row.user_id == worker}
+        assert len(rows) == 4  # they still count among those who took part
+        for external_id in left:
+            with pytest.raises(RefusedError, match="lacks your participant ID"):
+                worker_account(connection, first, external_id)
+
+    in_transaction(engine, work)
 
 
 def test_too_many_from_one_address(engine, database, project, browsers):

@@ -7,9 +7,11 @@ import re
 import pytest
 from sqlalchemy import select, update
 
+from podium.studio.accounts.administration import set_disabled
 from podium.studio.accounts.service import add_user
 from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.judging.task_selection import NoTask
+from podium.studio.projects.changes import delete_project
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
@@ -102,6 +104,17 @@ def test_invitations_over_rest(engine, address):
         assert later == audit[1:2]
 
 
+def test_a_new_project_has_no_part_in_the_audit_log_of_a_deleted_one(engine, address):
+    """SQLite gives it the same number."""
+    ann, bob = make_people(engine, 2)
+    deleted = row_of(engine, make_project(engine, [ann]))
+    in_transaction(engine, lambda c: delete_project(c, ann, deleted, deleted.name))
+    project = make_project(engine, [bob])
+    path = f"/api/v1/projects/{project}/audit"
+    with program(engine, address, bob) as client:
+        assert [each["action"] for each in client.get(path).json()] == ["created the project"]
+
+
 def test_queries_are_shared_out_evenly(engine, address):
     ann, bob, cat = make_people(engine, 3)
     project = make_project(engine, [ann, bob, cat], queries=6, assigned_only=True)
@@ -122,6 +135,20 @@ def test_queries_are_shared_out_evenly(engine, address):
         assert isinstance(JudgingService(engine).next(row_of(engine, project), bob, "t"), NoTask)
         assert client.delete(path).status_code == 204
         assert [each["queries"] for each in client.get(path).json()] == [0, 0, 0]
+
+
+def test_disabled_accounts_are_assigned_nothing(engine, address):
+    ann, bob, cat = make_people(engine, 3)
+    project = make_project(engine, [ann, bob, cat], queries=4, assigned_only=True)
+    in_transaction(engine, lambda c: set_disabled(c, ann, bob, disabled=True))
+    path = f"/api/v1/projects/{project}/assignment"
+    with program(engine, address, ann) as client:
+        refused = client.post(path, json={"people": [bob, cat]})
+        assert (refused.status_code, refused.json()["detail"]) == (
+            422, "The account of Person 1 is disabled: choose someone else.",
+        )  # fmt: skip
+        shares = client.post(path, json={}).json()
+        assert {each["user"]: each["queries"] for each in shares} == {ann: 2, bob: 0, cat: 2}
 
 
 def test_the_pages_about_people(engine, address):
@@ -163,6 +190,9 @@ def test_tokens_are_shown_once_and_can_be_revoked(engine, address):
         login = {"authorization": f"Bearer {secret}"}
         with Browser(address) as plain:
             assert plain.get("/api/v1/projects", headers=login).json() == []
+            # Whoever stole it must not have access for longer than it has.
+            more = plain.post("/tokens", headers=login, data={"name": "more", "days": "365"})
+            assert (more.status_code, "podium_" in more.text) == (403, False)
             number = re.search(r"/tokens/(\d+)/revoke", made.text).group(1)
             assert browser.submit(f"/tokens/{number}/revoke").status_code == 303
             assert browser.submit(f"/tokens/{number}/revoke").status_code == 404

@@ -91,6 +91,28 @@ def test_chosen_columns_win(upload):
     assert read == {"T": ("T", [("1", "", "x", None), ("2", "", "y", None)])}
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'[{"query": "a", "id": "1"}, {"query": "a", "id": "2", "title": "x"}]',
+        b"query,id,title\na,1\na,2,x\n",
+    ],
+)
+def test_columns_that_the_first_row_lacks(upload, content):
+    table = upload(content)
+    read = {"a": ("a", [("1", "", "", None), ("2", "x", "", None)])}
+    assert preview_table(table).columns == ["query", "id", "title"]
+    assert content_of(table) == content_of(table, preview_table(table).guess) == read
+
+
+def test_columns_are_those_of_the_first_line_however_short_the_rows_are(upload):
+    rows = b"".join(b"a,%d\n" % number for number in range(9))
+    table = upload(b"query,id,title\n" + rows + b"a,9,x\n")
+    assert preview_table(table).columns == ["query", "id", "title"]
+    assert preview_table(table).rows[0] == ["a", "0", ""]
+    assert content_of(table)["a"][1][9] == ("9", "x", "", None)
+
+
 def test_quepid(upload):
     """Ratings, and a snapshot with its position and fields."""
     ratings = upload(b"query,docid,rating\nrocky,1366,3\nrocky,1367,2\n", "ratings.csv")

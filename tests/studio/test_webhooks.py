@@ -14,7 +14,7 @@ from sqlalchemy import column, func, select, table
 
 from podium.studio.accounts.identity import Member, Person
 from podium.studio.errors import RefusedError
-from podium.studio.jobs.outbox import MOST_ATTEMPTS, Outbox
+from podium.studio.jobs.outbox import MOST_ATTEMPTS, Outbox, claim_delivery, enqueue_delivery
 from podium.studio.judging import corrections
 from podium.studio.judging.leases import LeaseHolder
 from podium.studio.judging.service import JudgingService
@@ -182,6 +182,34 @@ def test_failures_are_tried_again_ever_later_and_given_up(engine, settings, rece
     assert waits == pytest.approx([10 * 4**n for n in range(MOST_ATTEMPTS)])
     assert len(receiver.received) == MOST_ATTEMPTS  # no redirect was followed
     assert {path for path, _, _ in receiver.received} == {"/hooks"}
+
+
+def test_a_failing_webhook_holds_up_no_other_and_no_mail(engine, settings, receiver, who, outbox):
+    def work(connection):
+        failing, other = (
+            add_webhook(connection, who, settings, f"{receiver.url}/hooks/{name}")[0]
+            for name in ("failing", "other")
+        )
+        for webhook in (failing, failing, failing, other, None):
+            enqueue_delivery(connection, {"event": "test"}, webhook)
+
+    in_transaction(engine, work)
+    receiver.statuses = [503]
+    outbox.clock.now = time.time() + 1
+    mail = in_transaction(engine, lambda c: claim_delivery(c, outbox.clock.now))
+    assert mail.url is None
+    while outbox.send_due():
+        pass
+    paths = [path.rpartition("/")[2] for path, _, _ in receiver.received]
+    assert paths == ["failing", "other"]
+    outbox.clock.now += 10
+    while outbox.send_due():
+        pass
+    order = [int(headers["X-Podium-Delivery"]) for _, headers, _ in receiver.received[2:]]
+    assert order == sorted(order)
+    assert len(order) == 3
+    states = reading(engine, lambda c: deliveries_of(c, who.project.id))
+    assert sorted(each.attempts for each in states) == [1, 1, 1, 2]
 
 
 def test_only_listed_urls(engine, settings, receiver, who, outbox, database):

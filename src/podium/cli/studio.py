@@ -237,7 +237,6 @@ def export_command(
     """Export a project's results to a file."""
     from podium.data.atomic import atomic_write
     from podium.data.files import writing
-    from podium.studio.judging.judged import judged_queries
     from podium.studio.projects.service import project_row
     from podium.studio.store.database import reading
     from podium.studio.store.enums import Mode
@@ -246,10 +245,13 @@ def export_command(
     with engine_for(database) as engine:
         row = reading(engine, lambda c: project_row(c, project))
         options = ExportOptions.model_construct(
-            content=content, format=target_format, underscores=underscores
+            content=content,
+            format=target_format,
+            only_done=only_done,
+            ties=ties,
+            underscores=underscores,
         )
         options.check(Mode(row.mode))
-        queries = judged_queries(engine, row, only_done=only_done)
         with writing(output), atomic_write(output) as stream:
-            rows = options.writer.write(stream, engine, queries, ties)
+            rows = options.write(stream, engine, options.queries(engine, row))
     say(f"Wrote {rows} rows to {output}.")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sqlalchemy import Connection, delete, func, or_, select, update
+from sqlalchemy import Connection, and_, delete, func, or_, select, update
 
 from podium.studio.accounts.audit import record
 from podium.studio.accounts.service import check_password, end_access, hash_password
 from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
 from podium.studio.store.rows import UserRow, fetch_all, fetch_one
-from podium.studio.store.tables import AuditRecord, Membership, SignInFailure, User
+from podium.studio.store.tables import AuditRecord, CrowdWorker, Membership, SignInFailure, User
 from podium.studio.store.tokens import new_secret
 from podium.studio.translations import languages
 
@@ -142,11 +142,19 @@ def anonymise(connection: Connection, by: int | None, user_id: int) -> None:
             )
         )
     )
-    mine = or_(
-        AuditRecord.user_id == user_id, AuditRecord.details["email"].as_string() == row.email
+    signing_in = and_(
+        AuditRecord.user_id == user_id, AuditRecord.action.in_(["signed in", "failed to sign in"])
     )
-    signing = AuditRecord.action.in_(["signed in", "failed to sign in"])
-    connection.execute(update(AuditRecord).where(mine, signing).values(details={}))
+    # Those who fail to sign in may have typed it in capital letters.
+    address = func.lower(func.trim(AuditRecord.details["email"].as_string()))
+    connection.execute(
+        update(AuditRecord).where(or_(signing_in, address == row.email)).values(details={})
+    )
+    connection.execute(
+        update(CrowdWorker)
+        .where(CrowdWorker.user_id == user_id)
+        .values(external_id=f"removed:{user_id}")  # no id of a platform has a colon
+    )
     connection.execute(
         update(User)
         .where(User.id == user_id)

@@ -146,21 +146,21 @@ def worker_account(connection: Connection, secret: str, external_id: str) -> tup
     if not _ID.fullmatch(external_id):
         raise RefusedError(422, "The link lacks your participant ID: open it from the platform.")
     link = _link(connection, secret, lock=True)
-    user_id = connection.scalar(
+    joined = connection.scalar(
         select(CrowdWorker.user_id).where(
             CrowdWorker.link_id == link.id, CrowdWorker.external_id == external_id
         )
     )
-    if user_id is not None:
-        member = Membership.project_id == link.project_id, Membership.user_id == user_id
+    known = joined or _known_worker(connection, link, external_id)
+    if known is not None:
+        member = Membership.project_id == link.project_id, Membership.user_id == known
         if connection.scalar(select(Membership.role).where(*member)) is None:
             raise RefusedError(403, "You cannot take part in this project any more.")
-        return user_id, link.project_id
+    if joined is not None:
+        return joined, link.project_id
     if link.workers_left <= 0:
         raise RefusedError(404, _GONE)
-    user_id = _known_worker(connection, link, external_id) or _new_worker(
-        connection, link, external_id
-    )
+    user_id = known or _new_worker(connection, link, external_id)
     connection.execute(
         insert(CrowdWorker).values(link_id=link.id, external_id=external_id, user_id=user_id)
     )
@@ -209,16 +209,12 @@ def _known_worker(connection: Connection, link: _Link, external_id: str) -> int 
     return connection.scalar(
         select(CrowdWorker.user_id)
         .join(CrowdLink, CrowdLink.id == CrowdWorker.link_id)
-        .join(
-            Membership,
-            (Membership.user_id == CrowdWorker.user_id)
-            & (Membership.project_id == CrowdLink.project_id),
-        )
         .where(
             CrowdLink.project_id == link.project_id,
             CrowdLink.parameter == link.parameter,
             CrowdWorker.external_id == external_id,
         )
+        .order_by(CrowdWorker.user_id)
         .limit(1)
     )
 

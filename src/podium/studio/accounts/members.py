@@ -13,7 +13,7 @@ from podium.studio.accounts.service import invite
 from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
 from podium.studio.store.enums import Role
-from podium.studio.store.rows import fetch_all
+from podium.studio.store.rows import ProjectRow, fetch_all
 from podium.studio.store.tables import (
     ApiToken,
     AuditRecord,
@@ -194,7 +194,9 @@ def revoke_token(connection: Connection, user_id: int, token_id: int) -> None:
     record(connection, user_id, None, "revoked an API token")
 
 
-def audit_of(connection: Connection, project_id: int, before: int, limit: int) -> list[AuditRow]:
+def audit_of(
+    connection: Connection, project: ProjectRow, before: int, limit: int
+) -> list[AuditRow]:
     """What was done in a project, newest first, a page at a time."""
     return fetch_all(
         connection,
@@ -207,7 +209,12 @@ def audit_of(connection: Connection, project_id: int, before: int, limit: int) -
             User.email,
         )
         .outerjoin(User, User.id == AuditRecord.user_id)
-        .where(AuditRecord.project_id == project_id, AuditRecord.id < before)
+        .where(
+            AuditRecord.project_id == project.id,
+            # SQLite gives the number of a deleted project to a new one.
+            AuditRecord.at >= project.created_at,
+            AuditRecord.id < before,
+        )
         .order_by(AuditRecord.id.desc())
         .limit(limit),
         AuditRow,

@@ -3,7 +3,8 @@
 What is to be sent is put into the queue in the transaction that gives reason to: it is sent if and
 only if that is committed. A delivery that fails is tried again after a time that grows fourfold,
 and given up after some hours. One whose sender dies is tried again, so it may arrive twice:
-deliveries are numbered.
+deliveries are numbered. A request can take long to fail: e-mail is sent before requests, and after
+a failure the other deliveries of the same webhook wait as well.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class DueDelivery(NamedTuple):
     """Something to send now; the webhook is None for e-mail."""
 
     id: int
+    webhook_id: int | None
     content: JsonObject
     attempts: int
     url: str | None
@@ -59,12 +61,22 @@ def enqueue_delivery(
 
 
 def claim_delivery(connection: Connection, now: float) -> DueDelivery | None:
-    """The delivery that is due first, now this process's for a while, or None."""
+    """The delivery that is due first, now this process's for a while, or None.
+
+    E-mail goes first: someone waits for it.
+    """
     statement = (
-        select(Delivery.id, Delivery.content, Delivery.attempts, Webhook.url, Webhook.secret)
+        select(
+            Delivery.id,
+            Delivery.webhook_id,
+            Delivery.content,
+            Delivery.attempts,
+            Webhook.url,
+            Webhook.secret,
+        )
         .outerjoin(Webhook, Webhook.id == Delivery.webhook_id)
         .where(Delivery.state == WAITING, Delivery.next_at <= now)
-        .order_by(Delivery.next_at)
+        .order_by(Delivery.webhook_id.is_not(None), Delivery.next_at, Delivery.id)
         .limit(1)
         .with_for_update(skip_locked=True, of=Delivery)
     )
@@ -99,6 +111,13 @@ def conclude_delivery(
         # An e-mail has a link that lets someone in: it is not kept.
         values["content"] = {}
     connection.execute(update(Delivery).where(Delivery.id == due.id).values(**values))
+    if problem is not None and due.webhook_id is not None:
+        # Its other deliveries would fail too, each after seconds in which nothing else is sent.
+        others = Delivery.webhook_id == due.webhook_id, Delivery.state == WAITING
+        soon = now + _FIRST_WAIT
+        connection.execute(
+            update(Delivery).where(*others, Delivery.next_at < soon).values(next_at=soon)
+        )
 
 
 def forget_deliveries(connection: Connection, now: float) -> None:

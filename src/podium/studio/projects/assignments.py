@@ -35,7 +35,7 @@ def assign_queries(
     Args:
         connection: A transaction.
         who: The manager who does it.
-        people: Members of the project; everyone if none is named.
+        people: Members of the project; everyone whose account is enabled if none is named.
         method: ``balance`` by what each query is expected to take, or ``rotate`` by folds drawn
             at random.
         copies: How many people judge each query.
@@ -45,14 +45,24 @@ def assign_queries(
         How many queries each person got.
     """
     check_not_archived(who.project)
-    members = set(
-        connection.scalars(
-            select(Membership.user_id).where(Membership.project_id == who.project.id)
+    members = {
+        row.id: row
+        for row in connection.execute(
+            select(User.id, User.name, User.disabled)
+            .join(Membership, Membership.user_id == User.id)
+            .where(Membership.project_id == who.project.id)
         )
-    )
-    chosen = sorted(set(people) or members)
-    if not set(chosen) <= members:
+    }
+    if not set(people) <= members.keys():
         raise RefusedError(422, "Queries can be assigned to members of the project only.")
+    for person in people:
+        if members[person].disabled:
+            raise RefusedError(
+                422,
+                "The account of %(name)s is disabled: choose someone else.",
+                name=members[person].name,
+            )
+    chosen = sorted(set(people) or (row.id for row in members.values() if not row.disabled))
     work = {
         str(query): left
         for query, left in connection.execute(

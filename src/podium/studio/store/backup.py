@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import random
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -19,7 +21,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, column, inspect, select, table, text, update
+from sqlalchemy import Connection, Engine, column, inspect, make_url, select, table, text, update
 
 import podium
 from podium.data.files import writing
@@ -72,16 +74,16 @@ def back_up(engine: Engine, settings: Settings, target: Path) -> Manifest:
     revision = revisions(engine)[0]
     if revision is None:
         raise DataError("the database has no Podium Studio tables", hint="Check --database.")
-    unfinished = target.with_name(target.name + ".partial")
+    # Nobody else can look into this folder: a backup holds addresses and hashes of passwords.
     with tempfile.TemporaryDirectory(dir=target.parent) as folder, writing(target):
-        dump = Path(folder) / _DUMP
+        dump, unfinished = Path(folder) / _DUMP, Path(folder) / target.name
         with engine.connect() as connection:
             count, digest = _dump(connection, settings, dump)
         manifest = Manifest(podium.__version__, kind, revision, count, digest)
         with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED) as file:
             file.writestr(_MANIFEST, json.dumps(asdict(manifest), indent=1))
             file.write(dump, _DUMP)
-        unfinished.chmod(0o600)  # it holds addresses and hashes of passwords
+        unfinished.chmod(0o600)
         unfinished.replace(target)
     return manifest
 
@@ -143,8 +145,8 @@ def _dump(connection: Connection, settings: Settings, target: Path) -> tuple[int
     snapshot = connection.scalar(text("SELECT pg_export_snapshot()"))
     result = log_digest(connection)
     _run(
-        "pg_dump", "--format=custom", "--no-owner", f"--snapshot={snapshot}", f"--file={target}",
-        f"--dbname={_plain_url(settings)}",
+        settings, "pg_dump", "--format=custom", "--no-owner", f"--snapshot={snapshot}",
+        f"--file={target}",
     )  # fmt: skip
     return result
 
@@ -155,20 +157,25 @@ def _load(settings: Settings, source: Path) -> None:
         shutil.copyfile(source, path)
         return
     _run(
-        "pg_restore", "--no-owner", "--exit-on-error", "--single-transaction",
-        f"--dbname={_plain_url(settings)}", str(source),
+        settings, "pg_restore", "--no-owner", "--exit-on-error", "--single-transaction",
+        str(source),
     )  # fmt: skip
 
 
-def _run(program: str, *words: str) -> None:
+def _run(settings: Settings, program: str, *words: str) -> None:
+    """Run a program of PostgreSQL's on the database."""
     path = shutil.which(program) or _newest(program)
     if path is None:
         raise ArgumentError(
             f"{program} is not installed", hint="Install PostgreSQL's client programs."
         )
+    # Everyone on the machine can see a program's arguments, but not its environment.
+    password = make_url(settings.database).password
+    environment = os.environ | ({"PGPASSWORD": password} if password else {})
     done = subprocess.run(  # noqa: S603 - our own words
-        [path, *words], capture_output=True, text=True, check=False
-    )
+        [path, f"--dbname={_without_password(settings.database)}", *words],
+        capture_output=True, text=True, check=False, env=environment,
+    )  # fmt: skip
     if done.returncode:
         raise DataError(f"{program} failed: {done.stderr.strip()[-500:]}", hint="See above.")
 
@@ -179,5 +186,7 @@ def _newest(program: str) -> str | None:
     return str(result[-1]) if result else None
 
 
-def _plain_url(settings: Settings) -> str:
-    return settings.database.replace("postgresql+psycopg://", "postgresql://", 1)
+def _without_password(database: str) -> str:
+    """A database's URL as PostgreSQL's programs take it, without the password."""
+    plain = database.replace("postgresql+psycopg://", "postgresql://", 1)
+    return re.sub(r"^(postgresql://[^:/]*):[^@]*@", r"\1@", plain)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Literal
+from typing import IO, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 
 from podium.errors import DataError
 from podium.studio.accounts.audit import record
@@ -80,38 +80,38 @@ class ExportOptions(BaseModel):
         chosen = EXPORT_FORMATS[self.content][self.format]
         return chosen.underscored or chosen if self.underscores else chosen
 
+    def queries(self, engine: Engine, project: ProjectRow) -> Iterator[JudgedQuery]:
+        """The queries that are exported: the log alone includes withdrawn ones."""
+        return judged_queries(
+            engine, project, only_done=self.only_done, withdrawn=self.content == "log"
+        )
+
+    def write(self, stream: IO[bytes], engine: Engine, queries: Iterable[JudgedQuery]) -> int:
+        """Write queries, and return the number of rows; refused if there would be none."""
+        rows = self.writer.write(stream, engine, queries, self.ties)
+        if not rows:
+            raise DataError("nothing has been judged yet", hint="Judge something first.")
+        return rows
+
 
 def run_export(work: JobContext) -> None:
     """Run an export job."""
     options = ExportOptions(**work.job.parameters)
     project = reading(work.engine, lambda c: project_row(c, work.job.project_id))
     total = reading(work.engine, lambda c: project_progress(c, project.id)).queries
-    export_format = options.writer
     model = None
     if options.model is not None:
         model_id = options.model
         model = reading(work.engine, lambda c: model_row(c, project.id, model_id))
-    path = new_file(work.settings, export_format.suffix)
+    path = new_file(work.settings, options.writer.suffix)
     exported: list[str] = []
-    queries = _with_progress(
-        work,
-        judged_queries(
-            work.engine,
-            project,
-            only_done=options.only_done,
-            withdrawn=options.content == "log",
-        ),
-        total,
-        exported,
-    )
+    queries = _with_progress(work, options.queries(work.engine, project), total, exported)
     if model is not None:
         user_id = model.user_id
         queries = (model_view(each, project, user_id) for each in queries)
     try:
         with path.open("wb") as stream:
-            rows = export_format.write(stream, work.engine, queries, options.ties)
-        if not rows:
-            raise DataError("nothing has been judged yet", hint="Judge something first.")
+            rows = options.write(stream, work.engine, queries)
         result: JsonObject = {"queries": len(exported), "rows": rows, "bytes": path.stat().st_size}
         if model is not None:
             result["judged by"] = model.model

@@ -106,18 +106,12 @@ def _import_all(
     else:
         result = _add_all(connection, project, work, fetched)
     if job.parameters["source"] == "project" and project.mode == Mode.PAIRS:
-        result["gold"] = _copy_gold(connection, project, int(job.parameters["project"]))
+        pairs = copied_gold(connection, int(job.parameters["project"]), project.id)
+        result["gold"] = add_gold(connection, project, pairs)
     check_unchanged(connection, project)
     record(connection, job.user_id, job.project_id, "imported", **result)
     work.finish(connection, result)
     return result.get("added", 0)
-
-
-def _copy_gold(connection: Connection, project: ProjectRow, source: int) -> int:
-    names = set(
-        connection.scalars(select(ProjectQuery.name).where(ProjectQuery.project_id == project.id))
-    )
-    return add_gold(connection, project, copied_gold(connection, source, names))
 
 
 def _add_all(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, Exists, FromClause, exists, select
 
 from podium.data import Candidate, CandidateList
 from podium.studio.accounts.audit import record
@@ -50,19 +50,27 @@ def copied_queries(engine: Engine, project_id: int) -> Iterator[ImportedQuery]:
             yield query
 
 
-def copied_gold(connection: Connection, project_id: int, names: set[str]) -> list[GoldPair]:
-    """The gold pairs of a project's queries with some names."""
+def copied_gold(connection: Connection, project_id: int, copy_id: int) -> list[GoldPair]:
+    """The gold pairs of a project whose documents its copy has: withdrawn ones are left out."""
     documents = QueryCandidate.__table__
     left, right = documents.alias("left_one"), documents.alias("right_one")
+    copy = ProjectQuery.__table__.alias("copy")
+
+    def is_copied(document: FromClause) -> Exists:
+        return exists().where(
+            QueryCandidate.query_id == copy.c.id, QueryCandidate.item == document.c.item
+        )
+
     rows = connection.execute(
         select(ProjectQuery.name, left.c.item, right.c.item, Gold.outcome)
         .join(Gold, Gold.query_id == ProjectQuery.id)
         .join(left, (left.c.query_id == Gold.query_id) & (left.c.place == Gold.left))
         .join(right, (right.c.query_id == Gold.query_id) & (right.c.place == Gold.right))
-        .where(ProjectQuery.project_id == project_id)
+        .join(copy, (copy.c.project_id == copy_id) & (copy.c.name == ProjectQuery.name))
+        .where(ProjectQuery.project_id == project_id, is_copied(left), is_copied(right))
         .order_by(Gold.id)
     )
-    return [GoldPair(*row) for row in rows if row[0] in names]
+    return [GoldPair(*row) for row in rows]
 
 
 def _page(connection: Connection, project_id: int, after: int) -> list[tuple[int, ImportedQuery]]:

@@ -13,7 +13,7 @@ import json
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice, zip_longest
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -27,6 +27,9 @@ from podium.studio.transfer.readers import (
     Upload,
     open_upload,
 )
+
+_Row = dict[str, str]
+"""The cells of a row by the names of their columns."""
 
 PREVIEW_ROWS = 5
 _MAX_COLUMNS = 200
@@ -114,10 +117,7 @@ class _Query:
 def preview_table(upload: Upload) -> TablePreview:
     """Read the beginning of a table."""
     with closing(_rows(upload)) as rows:
-        first = list(islice(rows, PREVIEW_ROWS))
-    if not first:
-        raise DataError("has no rows", path=upload.name, hint="Is it the right file?")
-    columns = list(dict.fromkeys(name for row in first for name in row))
+        first, columns = _beginning(rows, upload.name)
     shown = [[row.get(name, "")[:200] for name in columns] for row in first]
     return TablePreview(columns, shown, guess_columns(columns))
 
@@ -144,14 +144,13 @@ def read_table(upload: Upload, columns: TableColumns | None = None) -> Iterator[
         upload: The file.
         columns: Which column is what; by default as `guess_columns` guesses.
     """
-    columns = columns or preview_table(upload).guess
+    rows = _rows(upload)
+    first, names = _beginning(rows, upload.name)
+    columns = columns or guess_columns(names)
+    columns.check(names)
     queries: dict[str, _Query] = {}
     size = 0
-    checked = False
-    for number, row in enumerate(_rows(upload), start=1):
-        if not checked:
-            columns.check(list(row))
-            checked = True
+    for number, row in enumerate(chain(first, rows), start=1):
         size += sum(map(len, row.values()))
         if size > MAX_BYTES:
             raise DataError(f"the texts are longer than {MAX_BYTES >> 20} MiB", hint="Split them.")
@@ -166,6 +165,14 @@ def read_table(upload: Upload, columns: TableColumns | None = None) -> Iterator[
     for name, query in queries.items():
         candidates = tuple(query.candidates.values())
         yield ImportedQuery(CandidateList(name, query.text, candidates, query.description))
+
+
+def _beginning(rows: Iterator[_Row], name: str) -> tuple[list[_Row], list[str]]:
+    """The first rows, and the columns that any of them has."""
+    first = list(islice(rows, PREVIEW_ROWS))
+    if not first:
+        raise DataError("has no rows", path=name, hint="Is it the right file?")
+    return first, list(dict.fromkeys(column for row in first for column in row))
 
 
 def _add_row(queries: dict[str, _Query], row: Mapping[str, str], columns: TableColumns) -> None:
@@ -209,7 +216,7 @@ def _score(score: str, rank: str) -> float | None:
     return value
 
 
-def _rows(upload: Upload) -> Generator[dict[str, str]]:
+def _rows(upload: Upload) -> Generator[_Row]:
     """The rows of a table by the names of their columns."""
     with open_upload(upload) as stream:
         head = stream.peek(1 << 16)  # type: ignore[attr-defined]
@@ -239,7 +246,7 @@ def _delimiter(head: bytes, name: str) -> str:
     return max(_DELIMITERS, key=line.count)
 
 
-def _separated_rows(text: io.TextIOWrapper, delimiter: str, name: str) -> Iterator[dict[str, str]]:
+def _separated_rows(text: io.TextIOWrapper, delimiter: str, name: str) -> Iterator[_Row]:
     reader = csv.reader(text, delimiter=delimiter, strict=True)
     header = next(reader, [])
     columns = [column.strip() for column in header]
@@ -259,10 +266,10 @@ def _separated_rows(text: io.TextIOWrapper, delimiter: str, name: str) -> Iterat
                 hint="Quote cells that contain the separator.",
             )
         if any(cells):
-            yield dict(zip(columns, cells, strict=False))
+            yield dict(zip_longest(columns, cells, fillvalue=""))
 
 
-def _json_rows(content: bytes, name: str) -> Iterator[dict[str, str]]:
+def _json_rows(content: bytes, name: str) -> Iterator[_Row]:
     """The rows of a JSON array: objects, or Label Studio's tasks, whose ``data`` are the row.
 
     A list of objects in a row (the items of Label Studio's lists) is a row for each of them.

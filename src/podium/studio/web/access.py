@@ -253,6 +253,12 @@ def admin(person: Annotated[Person, Depends(signed_in)]) -> Person:
     return person
 
 
+def check_browser(person: Person) -> None:
+    """Refuse programs: an API token must not give its account access that outlives it."""
+    if not person.csrf:
+        raise RefusedError(403, "Programs cannot do this: sign in with a browser.")
+
+
 def _at_least(asker: Member, role: Role) -> Member:
     if not asker.may(role):
         raise RefusedError(403, _ONLY[role])

@@ -15,7 +15,7 @@ from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.text import storable
-from podium.studio.web.access import AnAdmin, AnyPerson
+from podium.studio.web.access import AnAdmin, AnyPerson, check_browser
 from podium.studio.web.routes.judging import Number
 
 router = APIRouter(prefix="/api/v1", tags=["accounts"])
@@ -123,7 +123,12 @@ def change_account(request: Request, who: AnAdmin, user: Number, change: Account
 
 @router.post("/accounts/{user}/password", operation_id="reset_password")
 def reset_password(request: Request, who: AnAdmin, user: Number) -> NewPasswordOut:
-    """Give someone a new password. Their sessions and API tokens end."""
+    """Give someone a new password. Their sessions and API tokens end.
+
+    Your own can be reset in a browser only.
+    """
+    if user == who.id:
+        check_browser(who)
     word = in_transaction(
         request.app.state.engine, lambda c: administration.reset_password(c, who.id, user)
     )

@@ -203,7 +203,7 @@ def audit(
 ) -> list[AuditOut]:
     """What was done in the project apart from judging, newest first."""
     rows = reading(
-        request.app.state.engine, lambda c: people.audit_of(c, who.project.id, before, limit)
+        request.app.state.engine, lambda c: people.audit_of(c, who.project, before, limit)
     )
     return [
         AuditOut(id=row.id, at=row.at, who=row.name, action=row.action, details=row.details)

@@ -20,7 +20,7 @@ from podium.studio.projects import assignments as sharing
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
 from podium.studio.store.text import storable
-from podium.studio.web.access import AManager, AnyPerson
+from podium.studio.web.access import AManager, AnyPerson, check_browser
 from podium.studio.web.forms import FormValues, read_csrf
 from podium.studio.web.pages import render
 from podium.studio.web.routes.judging import Number
@@ -130,7 +130,7 @@ def audit_page(request: Request, who: AManager, before: str = "") -> Response:
     newest = int(before) if before.isascii() and before.isdigit() and len(before) < 18 else 2**62
     rows = reading(
         request.app.state.engine,
-        lambda c: people.audit_of(c, who.project.id, newest, _AUDIT_PAGE),
+        lambda c: people.audit_of(c, who.project, newest, _AUDIT_PAGE),
     )
     older = rows[-1].id if len(rows) == _AUDIT_PAGE else None
     return render_project(request, who, "audit.html", {"rows": rows, "older": older})
@@ -145,6 +145,7 @@ def tokens_page(request: Request, who: AnyPerson) -> Response:
 @router.post("/tokens")
 def make_token(request: Request, who: AnyPerson, form: FormValues) -> Response:
     """Make an API token; it is shown on the page that answers, and never again."""
+    check_browser(who)
     name = storable(form.get("name", "")).strip()[:200]
     days = form.get("days", "")
     if not name or days not in map(str, _TOKEN_DAYS):
