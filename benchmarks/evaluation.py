@@ -37,7 +37,7 @@ _TARGETS = {
     "rax": 15,
     "ranx": 100,
 }
-_CONVENTIONS = {"pytrec_eval": "trec_eval", "rax": "podium"}
+_CONVENTIONS = {"pytrec_eval": "trec_eval", "ir_measures": "trec_eval", "rax": "podium"}
 """Where a preset has another name than the tool."""
 _PACKAGES = ["numpy", "numba", "pyarrow", "xgboost-cpu", "lightgbm", "pytrec-eval-terrier"]
 
