@@ -105,7 +105,7 @@ def _trees(engine: str) -> Ranker:
 
 
 def _worth(train: ShardSet, cluster: Cluster, make: Callable[[], Ranker]) -> Callable[[], bool]:
-    """A model is right if it has all its steps and ranks as well as that of one process."""
+    """A model is right if it ranks as well as that of one process; trees with all their steps."""
     data = train.load()
     expected = make().fit(data).score(data)
 
