@@ -459,7 +459,7 @@ def audited(tmp_path):
             f"q{n}",
             f"query {n}",
             tuple(
-                Candidate(a.items[0], html="<p>Te<b>xt</b></p>")
+                Candidate(a.items[0], html="<p><b>Text</b></p>")
                 for a in answers
                 if a.query_id == f"q{n}"
             ),
