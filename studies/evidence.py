@@ -98,5 +98,6 @@ A verdict is about the claim, not about a digit: *reproduced* where the claim ho
 where a part of it does (which may be small: a model that is ahead on some data sets, as some model
 has to be, or one of several tests below 5 %; the rows say how much), *on a stand-in* where other
 data or simulated people took the place of the paper's, *not reproduced* where it fails, *not run*
-where the data are not available and no substitute exists. Of {count} numbered tables and figures: {total}.
+where the data are not available and no substitute exists.
+Of {count} numbered tables and figures: {total}.
 """
