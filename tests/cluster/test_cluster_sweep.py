@@ -155,6 +155,13 @@ def test_a_task_that_ends_its_process_is_an_error_of_its_own(tmp_path: Path) -> 
     assert [one.values["number"] for one in again] == [0, *range(2, 12)]
 
 
+@pytest.mark.slow
+def test_a_sweep_whose_processes_all_die_ends_soon() -> None:
+    tasks = grid(number=[1], copy=list(range(100)))
+    with pytest.raises(PodiumError, match="every process of the sweep dies"):
+        sweep(dies, tasks, processes=2)
+
+
 SCRIPT = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what runs in the background

@@ -134,6 +134,10 @@ def test_no_file():
         ("Document A matches the query.", "A"),
         ("A", "A"),
         ("**A** because it is longer", "A"),
+        ("A provides a more detailed answer.", "A"),
+        ("A matches the query.", "A"),
+        ("Answer: A since it is more specific", "A"),
+        ("Answer: A much better", "A"),
     ],
 )
 def test_answers_that_can_be_read(text, label):
@@ -154,13 +158,21 @@ def test_answers_that_cannot(text):
         parse_answer(text, read_rubric("pairs"))
 
 
-@pytest.mark.parametrize("text", ["2.5", "0.9", "-1", "1-2", "3/5", "3 / 5", "2,5", "Grade: +1"])
+@pytest.mark.parametrize(
+    "text", ["2.5", "0.9", "-1", "1-2", "3/5", "3 / 5", "2,5", "Grade: +1", "1\u20132", "2-5"]
+)
 def test_parts_of_numbers_are_not_grades(text):
     with pytest.raises(DataError, match="none of 0, 1, 2, 3"):
         parse_answer(text, read_rubric("grades"))
 
 
-@pytest.mark.parametrize("text", ["2.", "Grade: 2, since it answers", "grade-2", "(2)", "- 2"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2.", "Grade: 2, since it answers", "grade-2", "(2)", "- 2", "2. It takes 5-7 minutes.",
+        "Grade: 2\n\nThe page, dated 2023-04-12, answers it.", "Grade: 2. Rated 4.5 stars.",
+    ],
+)  # fmt: skip
 def test_numbers_beside_punctuation_are(text):
     assert parse_answer(text, read_rubric("grades")).label == "2"
 

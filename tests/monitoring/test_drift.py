@@ -175,3 +175,39 @@ def test_the_page_escapes_names_and_counts_shifts():
     assert "&lt;script&gt;" in page
     assert "Against &lt;b&gt;" in page
     assert "1 of 1 features have shifted" in page
+
+
+def test_rare_categories_of_many_queries_are_tested():
+    before = one_per_query(np.repeat([0, 1, 2], [20_000, 19_997, 3]))
+    same, other = (
+        one_per_query(np.repeat([0, 1, 2], counts))
+        for counts in ([10_000, 9_999, 1], [0, 0, 20_000])
+    )
+    (unchanged,), (shifted,) = (compare_samples(before, each).features for each in (same, other))
+    assert (unchanged.test, unchanged.p_value) == ("Fisher", 1.0)
+    assert shifted.p_value < 1e-3
+
+
+def test_drawn_tables_have_the_exact_p_value():
+    # All tables with these sums, by hand: 3, 2 and 1 of three values, four documents of six before.
+    before, now = one_per_query([0, 0, 0, 1] * 2), one_per_query([1, 2] * 2)
+    (each,) = compare_samples(before, now).features
+    tables = [
+        (a, b, 4 - a - b)
+        for a in range(5)
+        for b in range(5 - a)
+        if a <= 6 and b <= 4 and 4 - a - b <= 2
+    ]
+    chance = {
+        (a, b, c): math.comb(6, a) * math.comb(4, b) * math.comb(2, c) / math.comb(12, 4)
+        for a, b, c in tables
+    }
+    exact = sum(each for each in chance.values() if each <= chance[0, 2, 2] * (1 + 1e-9))
+    assert each.test == "Fisher"
+    assert each.p_value / 2 == pytest.approx(exact, abs=4 * math.sqrt(exact / 9_999))
+
+
+def test_few_numbers_are_not_bins_of_their_own():
+    random = np.random.default_rng(5)
+    index = stability_index(random.normal(size=10), random.normal(size=1000))
+    assert index < 1.5

@@ -273,6 +273,20 @@ def test_weights_in_a_series_are_found_by_the_id_of_the_query(ids: list[Any]) ->
         assert scores == [expected.score(X, labels, qid=qid, sample_weight=weights)]
 
 
+def test_weights_of_queries_with_numbers_of_rows_are_in_their_order() -> None:
+    X, labels, qid = [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [1, 0, 0, 1], list("bbaa")
+    frame = pd.DataFrame({"qid": qid, "weight": [1.0, 1.0, 100.0, 100.0]})
+    series = frame.drop_duplicates("qid")["weight"]
+    assert series.index.tolist() == [0, 2]
+    fitted = LinearRanker("PairLogistic()").fit(X, labels, qid=qid, sample_weight=series)
+    expected = LinearRanker("PairLogistic()").fit(X, labels, qid=qid, sample_weight=[1.0, 100.0])
+    np.testing.assert_array_equal(fitted.coef_, expected.coef_)
+    with pytest.raises(DataError, match="query 'b' has no weight"):
+        LinearRanker("PairLogistic()").fit(
+            X, labels, qid=qid, sample_weight=pd.Series([1.0, 2.0], index=["a", "c"])
+        )
+
+
 def test_weights_of_rows_in_a_series_are_in_the_order_of_rows() -> None:
     X, labels, qid = [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [1, 0, 0, 1], list("bbaa")
     expected = LinearRanker("PairLogistic()").fit(

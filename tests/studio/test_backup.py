@@ -14,7 +14,7 @@ from sqlalchemy import func, select, text
 from podium.errors import ArgumentError, DataError
 from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.settings import Settings
-from podium.studio.store.backup import back_up, log_digest, restore
+from podium.studio.store.backup import _without_password, back_up, log_digest, restore
 from podium.studio.store.database import connect, in_transaction, reading
 from podium.studio.store.migrate import downgrade, revisions
 from podium.studio.store.rows import ProjectQueryRow
@@ -194,3 +194,22 @@ def test_an_older_backup_is_restored_and_migrated(engine, database, empty, tmp_p
         file.writestr("manifest.json", json.dumps({**asdict(made), "revision": "9999"}))
     with pytest.raises(DataError, match="newer version"):
         restore(engine, Settings(database=database), tmp_path / "n.zip")
+
+
+def test_a_backup_may_have_the_name_of_what_is_in_it(engine, database, empty, tmp_path):
+    made = back_up(engine, Settings(database=database), tmp_path / "database.dump")
+    other = connect(Settings(database=empty))
+    assert restore(other, Settings(database=empty), tmp_path / "database.dump") == made
+    other.dispose()
+
+
+@pytest.mark.parametrize(
+    ("given", "url", "password"),
+    [
+        ("+psycopg://ann:se%40cret@db:5432/studio", "://ann@db:5432/studio", "se@cret"),
+        ("+psycopg://ann@/studio?host=/pg&password=x", "://ann@/studio?host=%2Fpg", "x"),
+        ("://ann@db/studio?options=a@b", "://ann@db/studio?options=a%40b", None),
+    ],
+)
+def test_the_password_is_taken_out_of_the_url(given, url, password):
+    assert _without_password(f"postgresql{given}") == (f"postgresql{url}", password)

@@ -192,8 +192,9 @@ def test_a_failing_webhook_holds_up_no_other_and_no_mail(engine, settings, recei
         )
         for webhook in (failing, failing, failing, other, None):
             enqueue_delivery(connection, {"event": "test"}, webhook)
+        return failing
 
-    in_transaction(engine, work)
+    failing = in_transaction(engine, work)
     receiver.statuses = [503]
     outbox.clock.now = time.time() + 1
     mail = in_transaction(engine, lambda c: claim_delivery(c, outbox.clock.now))
@@ -202,14 +203,29 @@ def test_a_failing_webhook_holds_up_no_other_and_no_mail(engine, settings, recei
         pass
     paths = [path.rpartition("/")[2] for path, _, _ in receiver.received]
     assert paths == ["failing", "other"]
-    outbox.clock.now += 10
+    # What happens meanwhile waits as well.
+    in_transaction(engine, lambda c: enqueue_delivery(c, {"event": "test"}, failing))
+    outbox.clock.now += 5
+    assert not outbox.send_due()
+    outbox.clock.now += 5
     while outbox.send_due():
         pass
-    order = [int(headers["X-Podium-Delivery"]) for _, headers, _ in receiver.received[2:]]
-    assert order == sorted(order)
-    assert len(order) == 3
+    assert [path.rpartition("/")[2] for path, _, _ in receiver.received[2:]] == ["failing"] * 4
     states = reading(engine, lambda c: deliveries_of(c, who.project.id))
-    assert sorted(each.attempts for each in states) == [1, 1, 1, 2]
+    assert sorted(each.attempts for each in states) == [1, 1, 1, 1, 2]
+
+
+def test_what_failed_is_given_up_after_a_day(engine, settings, receiver, who, outbox):
+    def work(connection):
+        webhook = add_webhook(connection, who, settings, f"{receiver.url}/hooks/old")[0]
+        enqueue_delivery(connection, {"event": "test"}, webhook)
+
+    in_transaction(engine, work)
+    receiver.statuses = [503]
+    outbox.clock.now = time.time() + 86_500
+    assert outbox.send_due()
+    (state,) = reading(engine, lambda c: deliveries_of(c, who.project.id))
+    assert (state.attempts, state.state) == (1, "failed")
 
 
 def test_only_listed_urls(engine, settings, receiver, who, outbox, database):

@@ -27,6 +27,9 @@ Work: TypeAlias = Callable[..., Mapping[str, Any]]
 SAVE_SECONDS = 1.0
 """Results are written to the table at most this often while others run."""
 
+_DIED = "its process died"
+_MOST_DEATHS = 3
+"""After so many, and no other result, processes cannot work at all."""
 _AHEAD = 16
 """Tasks in flight for each worker, so that short tasks need not wait for the driver."""
 
@@ -203,6 +206,7 @@ def _in_processes(
     pool = start(processes)
     waiting = deque(range(len(tasks)))
     flights: dict[Future[TaskResult], int] = {}
+    came_back = died = 0
     try:
         with _one_thread():
             while waiting or flights:
@@ -220,11 +224,21 @@ def _in_processes(
                     if isinstance(future.exception(), BrokenProcessPool):
                         is_broken = True
                     else:
+                        came_back += 1
                         yield flights.pop(future), future.result()
                 if is_broken:
                     pool.shutdown()
                     for index in sorted(flights.values()):
-                        yield index, _alone(partial(start, 1), work, tasks[index])
+                        result = _alone(partial(start, 1), work, tasks[index])
+                        died += result.error == _DIED
+                        came_back += result.error != _DIED
+                        if died >= _MOST_DEATHS and not came_back:
+                            raise PodiumError(
+                                "every process of the sweep dies before it has a result",
+                                hint="Define the function in a module that other processes can "
+                                "import, and guard scripts by if __name__ == '__main__'.",
+                            )
+                        yield index, result
                     flights.clear()
                     pool = start(processes)
     finally:
@@ -239,7 +253,7 @@ def _alone(
         try:
             return pool.submit(run_task, work, task).result()
         except BrokenProcessPool:
-            return TaskResult(task, {}, 0.0, "its process died")
+            return TaskResult(task, {}, 0.0, _DIED)
 
 
 @contextmanager

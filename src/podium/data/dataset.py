@@ -212,7 +212,8 @@ class Dataset(QueryRows):
 
     def select(self, queries: ArrayLike | Sequence[str]) -> Dataset:
         """Select queries by position, mask or id, in the order of the argument."""
-        return replace(super().select(queries), row_order=None)
+        selected = super().select(queries)
+        return selected if selected.row_order is None else replace(selected, row_order=None)
 
     def __repr__(self) -> str:
         columns = len(self.feature_names)

@@ -131,8 +131,10 @@ def fit_weights(sample_weight: SampleWeight, data: Dataset | ShardSet, qid: Any)
 
 def _is_series_of_queries(weights: Any, data: Dataset | ShardSet) -> bool:
     """Return whether weights are a pandas Series by query; one per row is in the order of rows."""
-    is_series = hasattr(weights, "index") and hasattr(weights, "to_dict")
-    return is_series and len(weights) != data.rows
+    if not (hasattr(weights, "index") and hasattr(weights, "to_dict")) or len(weights) == data.rows:
+        return False
+    # An index that has nothing to do with the ids, such as numbers of rows, tells only an order.
+    return not set(map(str, weights.index)).isdisjoint(_query_ids(data).to_pylist())
 
 
 def without_zero_weights(

@@ -49,12 +49,15 @@ def parse_answer(text: str, rubric: Rubric) -> ParsedAnswer:
     stripped = text.strip()
     last_line = stripped.rpartition("\n")[2]
     pattern = re.compile(rf"\b({'|'.join(rubric.labels)})\b", re.IGNORECASE)
-    numbers = any(label.isdigit() for label in rubric.labels)
     # As words, a and b are articles and letters: labels of one letter are capitals.
     for part in (last_line, stripped):
-        if numbers and _LONGER_NUMBER.search(part):
-            continue
-        matches = [match for match in pattern.finditer(part) if _is_label(match[0])]
+        longer = [match.span() for match in _LONGER_NUMBER.finditer(part)]
+        matches = [
+            match
+            for match in pattern.finditer(part)
+            if _is_label(match[0])
+            and not any(start <= match.start() < end for start, end in longer)
+        ]
         certain = not all(_may_be_article(part, match) for match in matches)
         if certain and len({match[0].upper() for match in matches}) == 1:
             begin = text.rfind(part) + matches[0].start()
@@ -64,8 +67,10 @@ def parse_answer(text: str, rubric: Rubric) -> ParsedAnswer:
 
 
 _DECODER = JSONDecoder()
-_LONGER_NUMBER = re.compile(r"(?<!\w)[-+]\d|\d[.,+-]\d|\d\s*/\s*\d")
+_LONGER_NUMBER = re.compile(r"(?<!\w)[-+]\d+(?:[.,]\d+)?|\d+(?:[.,+\u2013-]\d+|\s*/\s*\d+)+")
 """A number of which a label may be a part: -1, 2.5, 1-2, 3/5."""
+_AFTER_A_LABEL = r"(?:\w*[^\Ws]s|because|since|as|can|may|will|would|should|directly|clearly)\b"
+"""What follows a label and no article: verbs of the third person, and how a reason begins."""
 
 
 def _is_label(word: str) -> bool:
@@ -74,10 +79,10 @@ def _is_label(word: str) -> bool:
 
 def _may_be_article(part: str, match: re.Match[str]) -> bool:
     """Return whether it is an A before a word at the start of a sentence: "A better match is"."""
-    if match[0] != "A" or not re.match(r"\s+(?!is\b)[a-z]", part[match.end() :]):
+    if match[0] != "A" or not re.match(rf"\s+(?!{_AFTER_A_LABEL})[a-z]", part[match.end() :]):
         return False
     before = part[: match.start()].rstrip("\"'*_( \t")
-    return not before or before[-1] in ".!?:\n"
+    return not before or before[-1] in ".!?\n"
 
 
 def _object_starts(text: str) -> list[int]:

@@ -3,19 +3,19 @@
 What is to be sent is put into the queue in the transaction that gives reason to: it is sent if and
 only if that is committed. A delivery that fails is tried again after a time that grows fourfold,
 and given up after some hours. One whose sender dies is tried again, so it may arrive twice:
-deliveries are numbered. A request can take long to fail: e-mail is sent before requests, and after
-a failure the other deliveries of the same webhook wait as well.
+deliveries are numbered. A request can take long to fail: e-mail is sent before requests, and for
+some seconds after a failure a process sends no other delivery of the same webhook.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 import structlog
-from sqlalchemy import Connection, delete, exists, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, exists, insert, or_, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from podium.studio.jobs.mail import send_mail
@@ -33,6 +33,8 @@ _FIRST_WAIT = 10.0
 _LONGEST_TRY = 60.0
 """After how many seconds another process may try what one has begun to send."""
 _KEPT_DAYS = 30.0
+_LONGEST_WAIT = 86400.0
+"""After how many seconds what failed is given up, however seldom it was its turn."""
 WAITING, SENT, FAILED = "waiting", "sent", "failed"
 
 
@@ -43,6 +45,7 @@ class DueDelivery(NamedTuple):
     webhook_id: int | None
     content: JsonObject
     attempts: int
+    created_at: float
     url: str | None
     secret: str | None
 
@@ -60,10 +63,17 @@ def enqueue_delivery(
     )  # fmt: skip
 
 
-def claim_delivery(connection: Connection, now: float) -> DueDelivery | None:
+def claim_delivery(
+    connection: Connection, now: float, paused: Collection[int] = ()
+) -> DueDelivery | None:
     """The delivery that is due first, now this process's for a while, or None.
 
     E-mail goes first: someone waits for it.
+
+    Args:
+        connection: The database.
+        now: The time.
+        paused: Webhooks to leave alone.
     """
     statement = (
         select(
@@ -71,11 +81,12 @@ def claim_delivery(connection: Connection, now: float) -> DueDelivery | None:
             Delivery.webhook_id,
             Delivery.content,
             Delivery.attempts,
+            Delivery.created_at,
             Webhook.url,
             Webhook.secret,
         )
         .outerjoin(Webhook, Webhook.id == Delivery.webhook_id)
-        .where(Delivery.state == WAITING, Delivery.next_at <= now)
+        .where(*_due(now, paused))
         .order_by(Delivery.webhook_id.is_not(None), Delivery.next_at, Delivery.id)
         .limit(1)
         .with_for_update(skip_locked=True, of=Delivery)
@@ -90,9 +101,15 @@ def claim_delivery(connection: Connection, now: float) -> DueDelivery | None:
     return due
 
 
-def _is_any_due(connection: Connection, now: float) -> bool:
-    due = exists().where(Delivery.state == WAITING, Delivery.next_at <= now)
-    return bool(connection.scalar(select(due)))
+def _due(now: float, paused: Collection[int]) -> list[ColumnElement[bool]]:
+    due = [Delivery.state == WAITING, Delivery.next_at <= now]
+    if paused:
+        due.append(or_(Delivery.webhook_id.is_(None), Delivery.webhook_id.not_in(paused)))
+    return due
+
+
+def _is_any_due(connection: Connection, now: float, paused: Collection[int]) -> bool:
+    return bool(connection.scalar(select(exists().where(*_due(now, paused)))))
 
 
 def conclude_delivery(
@@ -101,7 +118,7 @@ def conclude_delivery(
     """Note that a delivery was sent, or why not, and when to try again."""
     values: JsonObject = {"state": SENT, "error": None}
     if problem is not None:
-        last = due.attempts + 1 >= MOST_ATTEMPTS
+        last = due.attempts + 1 >= MOST_ATTEMPTS or now - due.created_at > _LONGEST_WAIT
         values = {
             "state": FAILED if last else WAITING,
             "error": problem[:500],
@@ -111,13 +128,6 @@ def conclude_delivery(
         # An e-mail has a link that lets someone in: it is not kept.
         values["content"] = {}
     connection.execute(update(Delivery).where(Delivery.id == due.id).values(**values))
-    if problem is not None and due.webhook_id is not None:
-        # Its other deliveries would fail too, each after seconds in which nothing else is sent.
-        others = Delivery.webhook_id == due.webhook_id, Delivery.state == WAITING
-        soon = now + _FIRST_WAIT
-        connection.execute(
-            update(Delivery).where(*others, Delivery.next_at < soon).values(next_at=soon)
-        )
 
 
 def forget_deliveries(connection: Connection, now: float) -> None:
@@ -140,6 +150,9 @@ class Outbox:
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
         self._settings = settings
         self._clock = clock
+        # The other deliveries of a webhook that failed would fail too, each after seconds in which
+        # nothing else is sent: until when each is left alone.
+        self._paused: dict[int, float] = {}
         self._engine = connect(settings.model_copy(update={"pool_size": 1}))
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="podium-outbox", daemon=True)
@@ -157,15 +170,19 @@ class Outbox:
 
     def send_due(self) -> bool:
         """Send one delivery that is due; returns whether there was one."""
+        now = self._clock()
+        self._paused = {webhook: until for webhook, until in self._paused.items() if until > now}
         # Looked for without a lock first: SQLite has one for all who write.
-        if not reading(self._engine, lambda c: _is_any_due(c, self._clock())):
+        if not reading(self._engine, lambda c: _is_any_due(c, now, self._paused)):
             return False
-        due = in_transaction(self._engine, lambda c: claim_delivery(c, self._clock()))
+        due = in_transaction(self._engine, lambda c: claim_delivery(c, now, self._paused))
         if due is None:
             return False
         problem = self._send(due)
         in_transaction(self._engine, lambda c: conclude_delivery(c, due, problem, self._clock()))
         if problem is not None:
+            if due.webhook_id is not None:
+                self._paused[due.webhook_id] = self._clock() + _FIRST_WAIT
             self._log.warning("delivery", delivery=due.id, problem=problem)
         return True
 

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import random
-import re
 import shutil
 import sqlite3
 import subprocess
@@ -21,7 +20,18 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, column, inspect, make_url, select, table, text, update
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    column,
+    inspect,
+    make_url,
+    select,
+    table,
+    text,
+    update,
+)
 
 import podium
 from podium.data.files import writing
@@ -76,7 +86,7 @@ def back_up(engine: Engine, settings: Settings, target: Path) -> Manifest:
         raise DataError("the database has no Podium Studio tables", hint="Check --database.")
     # Nobody else can look into this folder: a backup holds addresses and hashes of passwords.
     with tempfile.TemporaryDirectory(dir=target.parent) as folder, writing(target):
-        dump, unfinished = Path(folder) / _DUMP, Path(folder) / target.name
+        dump, unfinished = Path(folder) / _DUMP, Path(folder) / "unfinished.zip"
         with engine.connect() as connection:
             count, digest = _dump(connection, settings, dump)
         manifest = Manifest(podium.__version__, kind, revision, count, digest)
@@ -170,10 +180,10 @@ def _run(settings: Settings, program: str, *words: str) -> None:
             f"{program} is not installed", hint="Install PostgreSQL's client programs."
         )
     # Everyone on the machine can see a program's arguments, but not its environment.
-    password = make_url(settings.database).password
+    url, password = _without_password(settings.database)
     environment = os.environ | ({"PGPASSWORD": password} if password else {})
     done = subprocess.run(  # noqa: S603 - our own words
-        [path, f"--dbname={_without_password(settings.database)}", *words],
+        [path, f"--dbname={url}", *words],
         capture_output=True, text=True, check=False, env=environment,
     )  # fmt: skip
     if done.returncode:
@@ -186,7 +196,13 @@ def _newest(program: str) -> str | None:
     return str(result[-1]) if result else None
 
 
-def _without_password(database: str) -> str:
-    """A database's URL as PostgreSQL's programs take it, without the password."""
-    plain = database.replace("postgresql+psycopg://", "postgresql://", 1)
-    return re.sub(r"^(postgresql://[^:/]*):[^@]*@", r"\1@", plain)
+def _without_password(database: str) -> tuple[str, str | None]:
+    """A database's URL as PostgreSQL's programs take it, without the password, and that."""
+    url = make_url(database)
+    asked = url.query.get("password")
+    password = url.password or (asked if isinstance(asked, str) else None)
+    plain = url.set(drivername="postgresql").difference_update_query(["password"])
+    # Not set(password=None), which would leave it as it is.
+    bare = URL.create(plain.drivername, plain.username, None, plain.host, plain.port,
+                      plain.database, plain.query)  # fmt: skip
+    return bare.render_as_string(hide_password=False), password
