@@ -51,7 +51,7 @@ def test_no_smaller_change_swaps(fitted: dict[str, Ranker], name: str) -> None:
     """By a fine grid over what lies nearer, and by the number right before."""
     ranker = fitted[name]
     # Scores of a network depend on the number of rows that are scored at once, in the last digit.
-    rounding = 1e-6 if name == "neural" else 0.0
+    rounding = 2e-6 if name == "neural" else 0.0
     swapped = set()
     for query in ("0", "1"):
         explanation = ranker.explain(DATA, query=query)
@@ -64,12 +64,13 @@ def test_no_smaller_change_swaps(fitted: dict[str, Ranker], name: str) -> None:
             if change is None:
                 # No value of the data swaps them: all of them are tried.
                 every = scores_with(ranker, row, column, DATA.features[:, column])
-                assert not (every > target).any()
+                assert not (every > target + rounding).any()
                 continue
             swapped.add(change.feature)
             after = scores_with(ranker, row, column, np.array([change.changed], np.float32))[0]
             assert change.value == row[column]
             assert change.score > target
+            assert after > target  # alone, too
             assert change.score == pytest.approx(after, abs=rounding)
             before = np.nextafter(np.float32(change.changed), row[column])
             reach = abs(float(before) - change.value)

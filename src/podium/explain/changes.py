@@ -20,6 +20,7 @@ from podium.rankers import CascadeRanker, Ranker
 from podium.rankers.feature_columns import aligned_dataset
 from podium.rankers.integrated_gradients import linear_pieces
 
+_ROUNDING = 1e-6
 _LARGEST = np.finfo(np.float32).max
 _BLOCK = 1 << 16
 """The number of rows that are scored at a time."""
@@ -165,6 +166,8 @@ def _swaps(
     elif isinstance(model, LinearModel):
         yield from _linear_swaps(model, search, usable)
     else:
+        # The last digits of a network's score depend on the rows that are scored beside it.
+        search.target += _ROUNDING * max(1.0, abs(search.target))
         yield from _network_swaps(model, search, usable, lowest, highest)
 
 
