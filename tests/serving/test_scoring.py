@@ -76,6 +76,10 @@ def test_a_model_of_lightgbm_is_served_in_the_precision_that_it_compares_in():
     np.testing.assert_allclose(model.score(asked.rows), expected, rtol=1e-12)
     with pytest.raises(Refusal, match=r"is infinite$"):
         model.score(np.full((1, 1), np.inf))
+    # As the shadow of a model that compares in double precision.
+    shadow = ServedModel("shadow", 1, trees().to_bytes(), {}, 100)
+    with pytest.raises(Refusal, match=r"is infinite in single precision$"):
+        shadow.score(np.full((1, len(NAMES)), 1e300))
 
 
 def test_other_models_are_served_in_single_precision():

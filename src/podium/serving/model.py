@@ -65,7 +65,8 @@ class ServedModel:
         if not len(rows):
             return np.empty(0)
         # Those of a search, or of the model that this one shadows, may have another precision.
-        rows = rows.astype(row_type(single=self.single), copy=False)
+        with np.errstate(over="ignore"):  # what becomes infinite is refused
+            rows = rows.astype(row_type(single=self.single), copy=False)
         if not np.isfinite(rows).all():
             self._refuse_invalid(rows)
         return self._score(rows)
