@@ -116,9 +116,9 @@ def evaluate_command(
     and scores in it (`podium evaluate scored.parquet`), which is streamed if it is a Parquet file
     or a shard folder; a shard folder or its URL also on a cluster.
     """
-    own_truth = scores is not None or cluster is not None
+    without_runs = scores is not None or cluster is not None
     if trec:
-        if own_truth or machine is not None or conventions is not None or as_json:
+        if without_runs or machine is not None or conventions is not None or as_json:
             raise ArgumentError(
                 "--trec goes with qrels and runs, and prints what trec_eval does",
                 hint="Leave out --scores, --cluster, --machine, --conventions and --json.",
@@ -133,7 +133,7 @@ def evaluate_command(
         )
         return
     if machine is not None:
-        if per_query or own_truth:
+        if per_query or without_runs:
             raise ArgumentError(
                 "--machine goes with qrels and runs, and prints means",
                 hint="Leave out --per-query, --scores and --cluster.",
@@ -145,7 +145,7 @@ def evaluate_command(
             truth, machine, systems, names, chosen, reading, differences=False, as_json=as_json
         )
         return
-    if (runs and own_truth) or (scores is not None and cluster is not None):
+    if (runs and without_runs) or (scores is not None and cluster is not None):
         raise ArgumentError(
             "runs, --scores and --cluster are three ways to evaluate", hint="Give one of them."
         )

@@ -265,7 +265,7 @@ def _no_session(path: str) -> DataError:
 
 
 def _refuse_changes(path: str, session: Session, asked: Mapping[str, object]) -> None:
-    """Refuse another k, say: the verdicts so far were collected for the first one."""
+    """Refuse other settings: the verdicts so far were collected for the first ones."""
     for name, requested in asked.items():
         current = getattr(session, name)
         if requested is not None and requested != current:

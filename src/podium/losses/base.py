@@ -141,7 +141,8 @@ class Loss(ABC):
         if row_weights is not None:
             if query_weights is not None:
                 raise ArgumentError(
-                    "there are weights of queries and of rows", hint="Multiply those of rows."
+                    "there are weights of queries and of rows",
+                    hint="Multiply the weights of rows by those of their queries.",
                 )
             return self._evaluate_rows(batch, _checked_weights(row_weights, len(batch.scores)))
         for_each_query(lambda first, last: self.evaluate_range(batch, first, last), batch.offsets)

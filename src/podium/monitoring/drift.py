@@ -211,7 +211,7 @@ def _fisher(table: NDArray[np.int64]) -> float:
     """Test a table exactly, or by tables that are drawn if it has more than two columns."""
     if table.shape == (2, 2):
         return float(stats.fisher_exact(table).pvalue)
-    # SciPy's own draws fail where a table has as many rows as all draws have numbers.
+    # Not fisher_exact's own Monte Carlo method, which fails for tens of thousands of documents.
     tables = stats.random_table(table.sum(axis=1), table.sum(axis=0), seed=np.random.default_rng(0))
     chances = tables.logpmf(tables.rvs(size=_RESAMPLES))
     as_rare = int(np.sum(chances <= tables.logpmf(table) + _ROUNDING))
