@@ -17,7 +17,7 @@ WEB := src/podium/studio/web/static/built
 
 .DEFAULT_GOAL := help
 .PHONY: help system engines install web api-types messages lint format types imports web-types test test-slow fast slow coverage plain mutants fuzz docs site screenshots outputs bench \
-  wheel lock locks audit sbom extras release-check ci clean
+  wheel lock locks audit sbom extras release-check ci ci-clone clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -210,6 +210,14 @@ release-check: $(BIN)/python ## all long steps, one after the other, and a page 
 
 ci: ## everything, from nothing, as CI does
 	bash .ci/run
+
+# What is not committed cannot help there.
+COMMIT ?= HEAD
+ci-clone: ## CI in a fresh clone of COMMIT, in build/clone
+	rm -rf build/clone
+	git clone --quiet . build/clone
+	git -C build/clone checkout --quiet --detach $$(git rev-parse $(COMMIT))
+	bash build/clone/.ci/run
 
 clean: ## remove what the other targets made, .venv apart
 	rm -rf build dist site htmlcov .coverage .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -2,11 +2,12 @@
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.release.check import STEPS, run_steps
+from tests.release.check import CODE, STEPS, current_commit, run_steps
 
 
 def steps(folder: Path) -> dict[str, str]:
@@ -66,6 +67,29 @@ def test_nothing_has_passed_with_changes(tmp_path: Path) -> None:
     for _ in range(2):
         run_steps(first, tmp_path / "build", "c0ffee with changes")
     assert runs(tmp_path, "first") == 2
+
+
+def test_a_commit_of_docs_alone_is_not_one_of_code(tmp_path: Path) -> None:
+    def git(*arguments: str) -> None:
+        name = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+        subprocess.run(["git", *name, *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+    def commit(path: str) -> str:
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(path)
+        git("add", path)
+        git("commit", "-m", path)
+        return current_commit(folder=tmp_path)
+
+    git("init")
+    code = commit("src/module.py")
+    for path in ("docs/page.md", "docs/plot.py", "README.md", "src/README.md"):
+        assert commit(path) != code
+        assert current_commit(*CODE, folder=tmp_path) == code
+    code = commit("src/docs.py")
+    assert current_commit(*CODE, folder=tmp_path) == code
+    (tmp_path / "README.md").write_text("changed")
+    assert current_commit(*CODE, folder=tmp_path) == f"{code} with changes"
 
 
 def test_a_broken_state_is_as_none(tmp_path: Path) -> None:
