@@ -23,6 +23,16 @@ def on_a_stand_in(verdict: ClaimVerdict) -> ClaimVerdict:
     return "reproduced on a stand-in" if verdict == "reproduced" else verdict
 
 
+def of_parts(*parts: bool) -> ClaimVerdict:
+    """The verdict on a claim whose parts hold or do not.
+
+    Example:
+        >>> of_parts(True, True), of_parts(True, False), of_parts(False, False)
+        ('reproduced', 'partly', 'not reproduced')
+    """
+    return "reproduced" if all(parts) else "partly" if any(parts) else "not reproduced"
+
+
 @dataclass(frozen=True)
 class Claim:
     """A numbered table, figure or theorem of a paper, and what was measured beside it.

@@ -12,7 +12,7 @@ from podium.data import Dataset, from_ranks
 from podium.losses import ListMLE, ListNet, Loss, RankCosine
 from podium.rankers import LinearRanker
 from studies.arrays import Doubles
-from studies.claims import Claim, ClaimVerdict, table
+from studies.claims import Claim, of_parts, table
 from studies.consistency_tables import tables, tables_plan
 from studies.parts import Part
 from studies.plots import Panel, PlotLine, draw_panels
@@ -195,7 +195,6 @@ def _worked_out(curves: Mapping[str, Any]) -> tuple[Claim, str]:
     ]
     wrong_full = all(turns[name] is not None for name in FULL)
     right_top = all(turns[name] is None for name in TOP)
-    verdict: ClaimVerdict = "reproduced" if wrong_full and right_top else "partly"
     thresholds = ", ".join(f"{name} below {turns[name] or 0:.2f}" for name in FULL)
     return Claim(
         "Xia'09",
@@ -203,7 +202,7 @@ def _worked_out(curves: Mapping[str, Any]) -> tuple[Claim, str]:
         "a loss for whole orders may be inconsistent with the top-1 true loss",
         f"at the exact minimum the wrong object is first while p1 is low: {thresholds}; their "
         "top-1 forms " + ("are right for every p1 above 1/3" if right_top else "fail, too"),
-        verdict,
+        of_parts(wrong_full, right_top),
     ), (
         "## Proposition 10 worked out\n\nThree objects. A share p1 of people say 1, 2, 3; the "
         "others are divided evenly between 2, 1, 3 and 3, 2, 1. Object 1 is put first by most "
@@ -233,7 +232,7 @@ def _experiments(results: Mapping[str, Any]) -> tuple[Claim, str]:
         "Theorem 6, by experiment",
         "top-k forms are consistent with the top-k true loss under mild conditions",
         f"right top 1 from {size:,} people: {full}; {top}",
-        "reproduced" if holds and ahead else "partly",
+        of_parts(holds, ahead),
         f"linear rankers of {count:,} queries show the first choice of somebody new first with "
         + ", ".join(f"{name} {hits[name]:.0%}, top-1 {hits[f'top-1 {name}']:.0%}" for name in FULL),
     ), (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from studies.claims import Claim, ClaimVerdict, table
+from studies.claims import Claim, of_parts, table
 from studies.leaderboard import LeaderboardPlan
 from studies.standings import Standing, collect
 from studies.study import Setup
@@ -89,16 +89,13 @@ def _beside(
         says = "top-10 ListMLE fairly well beside others, N@1 and P@1 best by far"
         firsts = {entry: standing.rows[entry].mean("letor:nDCG@1") for entry in published}
         holds = max(firsts, key=firsts.__getitem__) == "top-10 ListMLE"
-    verdict: ClaimVerdict = "reproduced" if agrees and holds else "partly" if agrees or holds else (
-        "not reproduced"
-    )  # fmt: skip
     claim = Claim(
         "Xia'09",
         f"Table {number}",
         says,
         f"N@10 {min(means.values()):.3f} to {max(means.values()):.3f}; {inside} of {total} figures "
         "of the paper are in our 95 % intervals",
-        verdict,
+        of_parts(agrees, holds),
         "" if holds else "top-10 ListMLE is not first at N@1 here: "
         + ", ".join(
             f"{entry} {standing.rows[entry].mean('letor:nDCG@1'):.3f}" for entry in published

@@ -11,7 +11,7 @@ import numpy as np
 from podium.judging import GRADE_SECONDS, PAIR_SECONDS
 from podium.judging.agreement import Agreement
 from podium.measures import mean_interval
-from studies.claims import Claim, ClaimVerdict, on_a_stand_in, table
+from studies.claims import Claim, of_parts, on_a_stand_in, table
 from studies.plots import Panel, PlotLine, draw_panels
 from studies.study import Setup, Written
 
@@ -50,8 +50,8 @@ def _table_1(results: Mapping[str, Any]) -> Claim:
     judged, minutes = _minutes(results["study-real"], _PAPER)
     default, fewer = _minutes(results["study-real"], _DEFAULT)
     graded = 50 * GRADE_SECONDS / 60
-    close = abs(ties / 142.76 - 1) < 0.1 and max(minutes, graded) / min(minutes, graded) < 1.35
-    verdict: ClaimVerdict = "reproduced" if close else "partly"
+    as_many_pairs = abs(ties / 142.76 - 1) < 0.1
+    comparable = max(minutes, graded) / min(minutes, graded) < 1.35
     return Claim(
         "Niu'12",
         "Table 1",
@@ -59,7 +59,7 @@ def _table_1(results: Mapping[str, Any]) -> Claim:
         f"heap {judged:.1f} pairs, {minutes:.1f} min ({ties:.1f} pairs with ties as often as "
         "theirs); "
         f"50 grades {graded:.1f} min; Podium's default {default:.1f} pairs, {fewer:.1f} min",
-        on_a_stand_in(verdict),
+        on_a_stand_in(of_parts(as_many_pairs, comparable)),
         f"seconds per judgment are the paper's, not measured here; pairs are the faster way as "
         "long "
         f"as a pair takes less than {50 / judged:.2f} of a grade with the heap, "
@@ -79,11 +79,12 @@ def _tables_2_and_3(results: Mapping[str, Any]) -> list[Claim]:
         float(np.mean([each[side] for each in study["chi-square"][_PAPER]])) for side in (0, 1)
     )
     higher = [pairs[side] > grades[side] for side in (0, 1)]
-    verdict: ClaimVerdict = (
-        "reproduced" if all(higher) else "partly" if any(higher) else "not reproduced"
-    )
+    verdict = of_parts(*higher)
     same = _shares(study, "five grades, on the pairs that the heap asked")
-    why = "holds without ties, not overall: " if verdict == "partly" else ""
+    why = ""
+    if verdict == "partly":
+        held, failed = ("overall", "without ties") if higher[0] else ("without ties", "overall")
+        why = f"holds {held}, not {failed}: "
     why += f"on the pairs that the heap asked, grades agree on {same[0]:.1%} and {same[1]:.1%}; "
     why += (
         f"chi-square of one study {overall:.1f} and {strict:.1f}. Simulated people grade as well "

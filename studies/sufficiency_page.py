@@ -90,9 +90,12 @@ def _claims(curves: Curves) -> list[Claim]:
             for points in curves[name].values()
         )
         hurt = {name: _hurt(curves[name]) for name in (*real, *made)}
-        verdict: ClaimVerdict = "reproduced" if early == rises == len(flats) else "partly"
-        if number == 1 and not any(worse for worse, _count in hurt.values()):
-            verdict = "partly"
+        verdict: ClaimVerdict = "partly"
+        if 2 * min(rises, early) <= len(flats):
+            verdict = "not reproduced"  # not even of most curves
+        elif early == rises == len(flats):
+            worse = any(worse for worse, _count in hurt.values())
+            verdict = "reproduced" if worse or number == 2 else "partly"
         claims.append(
             Claim(
                 "Lan'13",

@@ -100,7 +100,7 @@ def _against_all(standings: Sequence[Standing]) -> Claim:
             total += 1
             best += own >= means[0]
             second += own == means[1] and own < means[0]
-    verdict: ClaimVerdict = "partly" if best + second else "not reproduced"
+    verdict: ClaimVerdict = "partly" if 2 * (best + second) > total else "not reproduced"
     if best >= 11 / 18 * total and best + second == total:
         verdict = "reproduced"
     return Claim(
