@@ -3,8 +3,8 @@
     python -m benchmarks.newcomer
 
 The wheel is built; then each of the three starts with an empty environment, installs the wheel as
-the README says (what pip downloads counts too) and runs the README's sections that lead there, with
-nothing compiled before. ``--quick`` goes to the first measure only.
+the README says (without pip's cache: what is downloaded counts too) and runs the README's sections
+that lead there, with nothing compiled before. ``--quick`` goes to the first measure only.
 """
 
 from __future__ import annotations
@@ -65,9 +65,10 @@ def _steps(goal: Goal, wheel: Path, folder: Path) -> dict[str, list[str]]:
     page = folder / "page.md"
     page.write_text("\n".join(titled[section] for section in goal.sections), encoding="utf-8")
     python = str(folder / "venv" / "bin" / "python")
+    install = [python, "-m", "pip", "install", "--quiet", "--no-cache-dir"]
     return {
         "environment": [sys.executable, "-m", "venv", str(folder / "venv")],
-        "install": [python, "-m", "pip", "install", "--quiet", f"{wheel}{goal.extra}"],
+        "install": [*install, f"{wheel}{goal.extra}"],
         "run": [python, str(ROOT / "tests" / "run_markdown.py"), str(page)],
     }
 
