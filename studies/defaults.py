@@ -209,7 +209,7 @@ early on validation queries. The choice is made on the validation queries of all
 which in other folds are test queries; test queries only report.
 XGBoost and CatBoost are trained with their own defaults.
 """,
-    "all data sets of the leaderboard.",
+    "the data sets of the leaderboard but for LightGBM's example.",
     _parts,
     _write,
     needs_data=True,

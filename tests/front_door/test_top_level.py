@@ -20,7 +20,10 @@ PACKAGES = {
     "utility",
     "export",
     "explain",
+    "features",
+    "monitoring",
 }
+WITH_EXTRAS = ("serving", "studio", "tracking")
 
 
 def test_every_listed_name_resolves_to_the_object_of_its_package() -> None:
@@ -28,6 +31,16 @@ def test_every_listed_name_resolves_to_the_object_of_its_package() -> None:
     assert set(podium._MODULE_OF) | PACKAGES | {"__version__"} == set(podium.__all__)
     for name, module in podium._MODULE_OF.items():
         assert getattr(podium, name) is getattr(import_module(f"podium.{module}"), name)
+
+
+def test_every_package_is_an_attribute() -> None:
+    packages = sorted({*PACKAGES, *WITH_EXTRAS})
+    # In a process of its own: what a test imported before is an attribute already.
+    code = "import podium; print([getattr(podium, name).__name__ for name in {}])"
+    done = subprocess.run(
+        [sys.executable, "-c", code.format(packages)], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == str([f"podium.{name}" for name in packages])
 
 
 def test_names_typed_first_are_listed() -> None:

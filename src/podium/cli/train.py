@@ -177,7 +177,7 @@ def train_command(
     *,
     reading: Reading,
 ) -> None:
-    """Train a ranker: a model by name, a loss times a scorer, or with --text a transformer.
+    """Train a ranker: a model by name, a loss with a scorer, or with --text a transformer.
 
     Ctrl-C saves the best model so far and ends with status 130; trees and networks on a cluster go
     on from --checkpoints instead. A report at the end tells what was read, used and learned.
