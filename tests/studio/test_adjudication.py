@@ -18,6 +18,7 @@ from podium.studio.judging.service import AnswerChange, JudgingService
 from podium.studio.projects.changes import change_project
 from podium.studio.projects.progress import project_progress
 from podium.studio.reporting import reports
+from podium.studio.reporting.query_results import query_results
 from podium.studio.reporting.reports import KIND, report_of, request_report, run_report
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
@@ -124,6 +125,38 @@ def test_a_decision_stands_in_the_place_of_the_answers(engine, dispute, decision
     after = make_report(engine, project, ann)
     assert (after["overall"], after["decided"]["overall"]) == (0.0, 1.0)
     assert after["decided"]["units"] == 1
+
+
+def test_how_certain_the_order_is_follows_the_decision(engine, dispute):
+    project, (_, _, _, dee) = dispute
+    decide(engine, member(engine, project, dee), always_wrong)
+    row, (query,) = row_of(engine, project), queries_of(engine, project)
+    first, second = reading(engine, lambda c: query_results(c, row, query.id)).documents
+    assert (first.document_id, second.document_id) == ("d01", "d00")
+    # Two votes for it, as if both had said what was decided; one each would be even.
+    assert first.in_top > 0.75
+
+
+def test_a_withdrawn_document_leaves_disagreements_on_rankings(engine):
+    ann, bob, cem = people = make_people(engine, 3)
+    project = make_project(engine, people, queries=1, items=3, mode="rankings", overlap_share=1.0)
+    everyone(engine, project, {bob: truth, cem: always_wrong})
+    manager = member(engine, project, ann, Role.MANAGER)
+    (query,) = queries_of(engine, project)
+    in_transaction(engine, lambda c: corrections.withdraw(c, manager, query.id, 0))
+    assert len(adjudication.disputes_of(judged(engine, project))) == 1
+
+
+def test_a_withdrawn_document_leaves_the_tasks_of_rankings(engine):
+    ann, bob = people = make_people(engine, 2)
+    project = make_project(engine, people, queries=1, items=3, mode="rankings")
+    service, row = JudgingService(engine), row_of(engine, project)
+    task = service.next(row, bob, "t")
+    manager = member(engine, project, ann, Role.MANAGER)
+    (query,) = queries_of(engine, project)
+    in_transaction(engine, lambda c: corrections.withdraw(c, manager, query.id, 0))
+    result, _ = service.answer(row, bob, task.token, "left", seconds=2.0, tab="t")
+    assert (result.late, result.counts) == (False, True)
 
 
 def test_nothing_is_to_decide_only_once_all_answers_were_looked_through(engine, database):

@@ -5,16 +5,28 @@ from __future__ import annotations
 import time
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 
+from podium.studio.accounts.administration import (
+    change_password,
+    end_someones_access,
+    reset_password,
+)
 from podium.studio.accounts.identity import Member, Person
-from podium.studio.accounts.mail import mail_invitation
-from podium.studio.accounts.service import add_user, new_api_token
+from podium.studio.accounts.mail import mail_invitation, request_reset
+from podium.studio.accounts.service import add_user, hash_password, new_api_token
 from podium.studio.judging.service import JudgingService
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
-from podium.studio.store.tables import AuditRecord, LogEntry, Membership, SignInFailure, User
+from podium.studio.store.tables import (
+    AuditRecord,
+    LogEntry,
+    Membership,
+    PasswordReset,
+    SignInFailure,
+    User,
+)
 from podium.studio.translations import language as language_named
 from tests.studio.factories import PASSWORD, make_project
 from tests.studio.http_client import Browser, program, row_of
@@ -165,6 +177,36 @@ def test_one_changes_ones_own_password(engine, address, people):
         in_transaction(engine, lambda c: c.execute(waiting.values(locked_until=time.time() + 60)))
         tried = browser.submit("/account/password", {"old": new, "new": PASSWORD})
         assert tried.status_code == 429
+
+
+def test_a_search_is_for_the_letters_as_they_are(engine, address, people):
+    ann, _ = people
+    wanted = in_transaction(engine, lambda c: add_user(c, "o_z@example.org", "Özil", None))
+    with program(engine, address, ann) as admin:
+        for search, found in (("Özil", [wanted]), ("o_z", [wanted]), ("O_Z", [wanted]), ("n_", [])):
+            rows = admin.get("/api/v1/accounts", params={"search": search}).json()
+            assert [row["user"] for row in rows] == found
+
+
+def test_a_link_for_a_new_password_ends_with_all_other_access(engine, people):
+    ann, bob = people
+
+    def work(connection):
+        for end in (
+            lambda: end_someones_access(connection, ann, bob),
+            lambda: reset_password(connection, ann, bob),
+            lambda: change_password(connection, bob, PASSWORD, "another password"),
+        ):
+            connection.execute(
+                update(User).where(User.id == bob).values(password=hash_password(PASSWORD))
+            )
+            request_reset(connection, BOB, "http://x", language_named("en"))
+            count = select(func.count()).select_from(PasswordReset)
+            assert connection.scalar(count) == 1
+            end()
+            assert connection.scalar(count) == 0
+
+    in_transaction(engine, work)
 
 
 def test_the_page_of_accounts(address, people):

@@ -77,9 +77,12 @@ def test_an_answer_is_taken_back(engine, service, clock, change):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=2, k=1)
     task = answered(service, clock, project, ann, "left")
-    change(project, ann, task.token, None)
+    token = change(project, ann, task.token, None)
+    change(project, ann, task.token, None, token=token)  # the reply was lost, and it came again
+    with pytest.raises(RefusedError, match="cannot be changed any more"):
+        change(project, ann, task.token, None)
     (row,) = queries_of(engine, project)
-    assert (row.done, row.judgments) == (False, 0)
+    assert (row.done, row.judgments, row.entries) == (False, 0, 2)
     assert isinstance(service.next(project, ann, "t"), LeasedTask)
 
 

@@ -12,7 +12,7 @@ from contextlib import chdir, closing, contextmanager
 
 import httpx
 import pytest
-from sqlalchemy import text
+from sqlalchemy import select, text
 from sqlalchemy.exc import OperationalError
 
 from podium.cli.studio_database import connected
@@ -23,10 +23,12 @@ from podium.studio.accounts.service import check_password
 from podium.studio.demo import demo_queries, prepare_demo
 from podium.studio.judging import corrections
 from podium.studio.judging.service import JudgingService, LeasedTask
+from podium.studio.projects.changes import change_project
 from podium.studio.settings import Settings
-from podium.studio.store.database import connect, in_transaction
+from podium.studio.store.database import connect, in_transaction, reading
 from podium.studio.store.enums import Role
 from podium.studio.store.migrate import upgrade
+from podium.studio.store.tables import AuditRecord
 from tests.cli.run_podium import PODIUM, podium
 from tests.ports import free_port
 from tests.studio.factories import PASSWORD
@@ -227,6 +229,29 @@ def test_a_server_of_several_processes(database, tmp_path, workers):
         assert logged[0]["address"] == f"http://127.0.0.1:{port}"
 
 
+def audit_of(database, project):
+    engine = connect(Settings(database=database))
+    columns = AuditRecord.action, AuditRecord.details
+    statement = select(*columns).where(AuditRecord.project_id == project).order_by(AuditRecord.id)
+    rows = reading(engine, lambda c: c.execute(statement).all())
+    engine.dispose()
+    return [tuple(row) for row in rows]
+
+
+def test_an_archived_project_imports_nothing(tmp_path):
+    run("migrate", folder=tmp_path)
+    run("user", "add", "ann@example.org", "--no-password", folder=tmp_path)
+    number = int(run("project", "create", "Old", "--owner", "ann@example.org", folder=tmp_path))
+    write_jsonl(demo_queries(), str(tmp_path / "c.jsonl"))
+    database = f"sqlite:///{tmp_path / 'podium-studio.db'}"
+    engine = connect(Settings(database=database))
+    in_transaction(engine, lambda c: change_project(c, 1, number, {"archived": True}))
+    told = run("project", "import", number, "c.jsonl", folder=tmp_path, fails=True)
+    assert "The project is archived: restore it first." in told
+    assert queries_of(engine, number) == []
+    engine.dispose()
+
+
 def test_from_an_empty_database_to_labels_without_a_server(database, tmp_path):
     def podium(*words, **more):
         return run(*words, "--database", database, folder=tmp_path, **more)
@@ -244,6 +269,7 @@ def test_from_an_empty_database_to_labels_without_a_server(database, tmp_path):
     )
     write_jsonl(demo_queries(), str(tmp_path / "c.jsonl"))
     podium("project", "import", number, "c.jsonl")
+    assert audit_of(database, number)[-1] == ("imported", {"added": len(demo_queries())})
     for content in (["--to", "qrels-parquet"], ["--content", "log", "--to", "jsonl"]):
         told = podium("project", "export", number, "none", *content, fails=True)
         assert "nothing has been judged yet" in told

@@ -109,9 +109,47 @@ def test_who_was_removed_cannot_come_back_by_another_link(engine, database, proj
             _, refused = open_link(browsers, address, link, "5f1e")
             assert refused.status_code == 403
             assert "You cannot take part in this project any more." in refused.text
+        # Nor after the links by which they are known were removed.
+        for row in manager.get(f"{base}/crowd-links").json()[:2]:
+            assert manager.delete(f"{base}/crowd-links/{row['id']}").status_code == 204
+            assert manager.delete(f"{base}/crowd-links/{row['id']}").status_code == 404
+        assert len(manager.get(f"{base}/crowd-links").json()) == 1
+        third = manager.post(f"{base}/crowd-links", json=wanted).json()["link"]
+        _, refused = open_link(browsers, address, third, "5f1e")
+        assert refused.status_code == 403
         # Who has this id on another platform is someone else.
         _, sent = open_link(browsers, address, elsewhere, "5f1e", "OTHER")
         assert sent.status_code == 303
+
+
+def test_who_has_judged_all_they_can_gets_the_code(engine, database, browsers):
+    project = make_project(
+        engine, make_people(engine, 1), queries=2, items=2, mode="grades", overlap_share=1.0
+    )
+    base = f"/api/v1/projects/{project}"
+    with (
+        serving(Settings(database=database)) as address,
+        program(engine, address, 1) as manager,
+    ):
+        wanted = {"code": "C0DE-7", "parameter": "WORKER", "judgments": 50, "workers": 2}
+        link = manager.post(f"{base}/crowd-links", json=wanted).json()["link"]
+        worker, sent = open_link(browsers, address, link, "5f1e")
+        home = sent.headers["location"]
+        headers = {"x-csrf-token": worker.csrf(home)}
+        given = worker.post(f"{base}/next", json={"tab": "t"}, headers=headers).json()
+        for judged in range(4):
+            assert f"{judged} of 50 judged" in worker.get(home).text
+            body = {"tab": "t", "token": given["task"]["token"], "choice": "good", "seconds": 1}
+            given = worker.post(f"{base}/answers", json=body, headers=headers).json()["next"]
+        # Another person grades each document, too, but this one has nothing more to judge.
+        states = [
+            worker.post(f"{base}/next", json={"tab": "t"}, headers=headers).json()["state"]
+            for _ in range(2)
+        ]
+        assert states[-1] == "yours-done"
+        assert "C0DE-7" in worker.get(home).text
+        second, _ = open_link(browsers, address, link, "a9")
+        assert "0 of 50 judged" in second.get(home).text
 
 
 def test_an_anonymised_account_is_not_found_by_the_id_of_the_platform(engine, project):

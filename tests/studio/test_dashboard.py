@@ -51,7 +51,7 @@ def make_report(engine, project, user):
     return reading(engine, lambda c: reports.report_of(c, project))
 
 
-def say(engine, query, user, *verdicts, purpose="main"):
+def say(engine, query, user, *verdicts, purpose="main", counts=True):
     """Write verdicts into a query's log as if they had been asked."""
 
     def work(connection):
@@ -60,7 +60,7 @@ def say(engine, query, user, *verdicts, purpose="main"):
             connection.execute(
                 insert(LogEntry).values(
                     query_id=query, place=place, user_id=user, kind="verdict", left=left,
-                    right=right, value=value, purpose=purpose, counts=True, late=False,
+                    right=right, value=value, purpose=purpose, counts=counts, late=False,
                     token=new_token(), part=0, at=time.time(), seconds=3.0,
                 )
             )  # fmt: skip
@@ -97,6 +97,17 @@ def test_agreement_of_two_people(engine):
     assert table[1].sum() == table[:, 1].sum() == 1
     assert found["overall"] == pytest.approx(1 / 3)
     assert found["without_ties"] == pytest.approx(1 / 2)
+
+
+def test_answers_that_do_not_count_are_not_in_the_agreement(engine):
+    ann, bob = make_people(engine, 2)
+    project = make_project(engine, [ann, bob], queries=1, items=2, overlap_share=1.0)
+    query = query_of(engine, project)
+    say(engine, query, ann, (0, 1, 1))
+    say(engine, query, bob, (0, 1, 1))
+    say(engine, query, bob, (0, 1, -1), counts=False)  # of another tab, and later
+    found = make_report(engine, project, ann).content["agreement"]
+    assert (found["units"], found["overall"]) == (1, 1.0)
 
 
 def test_a_prior_ranking_that_is_right_does_not_spoil_kappa(engine):

@@ -10,18 +10,21 @@ import pytest
 
 from podium.data import Candidate, CandidateList
 from podium.errors import DataError
+from podium.studio.accounts.identity import Member, Person
+from podium.studio.judging import corrections
 from podium.studio.judging.judged import judged_queries
 from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.projects.service import add_queries
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction
-from podium.studio.store.enums import Mode
+from podium.studio.store.enums import Mode, Role
 from podium.studio.store.migrate import upgrade
 from podium.studio.transfer.exports import ExportOptions
 from podium.studio.transfer.writers import DESCRIPTIONS, EXPORT_CONTENTS, EXPORT_FORMATS
 from tests.cli.run_podium import succeed
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of
+from tests.studio.judging_helpers import queries_of
 
 ITEMS = 5
 TRAINING = [
@@ -172,6 +175,18 @@ def test_grades_are_integers_where_trec_expects_them(engine, projects, tmp_path)
     rows = list(csv.DictReader(io.StringIO(table)))
     assert [row["label"] for row in rows[:ITEMS]] == ["4", "2.5", "2", "1", "0"]
     assert rows[0]["query"] == "the words of q0"
+
+
+def test_the_table_of_all_judgments_tells_what_is_withdrawn(engine, people, tmp_path):
+    project = make_project(engine, people, queries=1, items=4)
+    who = Member(Person(people[0], "", "", False), Role.OWNER, row_of(engine, project))
+    (query,) = queries_of(engine, project)
+    for document in (1, 2):
+        in_transaction(engine, lambda c, d=document: corrections.withdraw(c, who, query.id, d))
+    in_transaction(engine, lambda c: corrections.readmit(c, who, query.id, 1))
+    table = exported(engine, project, "log", "csv", tmp_path).read_text()
+    rows = list(csv.DictReader(io.StringIO(table)))
+    assert [(row["left"], row["stands"]) for row in rows] == [("d01", "False"), ("d02", "True")]
 
 
 def test_the_table_of_all_judgments_has_comments_and_no_formulas(engine, projects, tmp_path):

@@ -7,10 +7,11 @@ import pytest
 from podium.studio.accounts.service import add_user
 from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.projects.progress import ProjectProgress
+from podium.studio.projects.service import add_queries
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import ProjectQuery
-from tests.studio.factories import PASSWORD, make_people, make_project
+from tests.studio.factories import PASSWORD, make_people, make_project, make_query
 from tests.studio.http_client import Browser, program, row_of
 from tests.studio.server import serving
 
@@ -77,6 +78,22 @@ def test_how_pairs_are_chosen_is_fixed_once_there_are_judgments(engine, address)
         assert client.patch(path, json={"k": 1, "repeat_rate": 0.1}).status_code == 200
         page = client.get(f"{path}/queries", params={"after": after[0]["id"], "limit": 1}).json()
         assert [each["query_id"] for each in page] == ["q1"]
+
+
+def test_changed_settings_count_all_rankings(engine, address):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=0, mode="rankings", overlap_share=1.0)
+    items = ["d00", "d01", "d02"]
+    rankings = {"q": {"a": items, "b": items[::-1], "c": [items[1], items[0], items[2]]}}
+    row = row_of(engine, project)
+    in_transaction(engine, lambda c: add_queries(c, row, [make_query("q", 3)], rankings))
+    with program(engine, address, ann) as client:
+        path = f"/api/v1/projects/{project}"
+        for people in (2, 3):
+            change = {"overlap_assessors": people}
+            assert client.patch(path, json=change).status_code == 200
+            (query,) = client.get(f"{path}/queries").json()
+            assert query["expected_left"] == 3 * people
 
 
 def test_a_change_reaches_a_process_that_has_handed_out_before(engine):

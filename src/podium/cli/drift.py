@@ -13,6 +13,7 @@ from podium.cli.progress import byte_progress
 from podium.cli.reading import Reading, reads_data
 from podium.cli.text import shown
 from podium.data.files import open_write
+from podium.errors import ArgumentError
 from podium.monitoring import (
     DriftReport,
     Sample,
@@ -30,7 +31,8 @@ def drift_command(
     today: Annotated[str, typer.Argument(help=Data)],
     yesterday: Annotated[str | None, typer.Option(help=f"Compare with this, too. {Data}")] = None,
     ranker: Annotated[
-        str | None, typer.Option(help="Score the training data, to compare scores, too.")
+        str | None,
+        typer.Option(help="Score what is not a log with this ranker, to compare scores, too."),
     ] = None,
     model: Annotated[
         str | None, typer.Option(help="The model whose logged rankings are taken.")
@@ -46,10 +48,16 @@ def drift_command(
 
     At most the share LEVEL of features that have not changed is reported.
     """
-    now = _sample(today, model, None, reading)
+    paths = [path for path in (train, today, yesterday) if path is not None]
+    logs = [path for path in paths if _is_log(path)]
+    if ranker is not None and len(logs) == len(paths):
+        raise ArgumentError("--ranker scores data, and there are logs only", hint="Leave it out.")
+    if model is not None and not logs:
+        raise ArgumentError("--model chooses rankings of a log, and there is none")
+    now = _sample(today, model, ranker, reading)
     earlier = {"training": _sample(train, model, ranker, reading)}
     if yesterday is not None:
-        earlier["yesterday"] = _sample(yesterday, model, None, reading)
+        earlier["yesterday"] = _sample(yesterday, model, ranker, reading)
     reports = {name: compare_samples(sample, now, level=level) for name, sample in earlier.items()}
     for name, result in reports.items():
         _print(name, result)
@@ -58,9 +66,14 @@ def drift_command(
             write(drift_html(reports).encode())
 
 
+def _is_log(path: str) -> bool:
+    if Path(path).is_dir():
+        return any(Path(path).glob("rankings-*.jsonl"))
+    return Path(path).name.startswith("rankings-")
+
+
 def _sample(path: str, model: str | None, ranker: str | None, reading: Reading) -> Sample:
-    is_log = Path(path).is_dir() and any(Path(path).glob("rankings-*.jsonl"))
-    if is_log or Path(path).name.startswith("rankings-"):
+    if _is_log(path):
         return Sample.of_log(read_ranking_log(path, model=model))
     with byte_progress("Reading") as progress:
         data = reading.whole_data_set(path, progress=progress)

@@ -125,7 +125,13 @@ def export_command(
         return
     engine = None if put is None else connect_engine(target, put)
     sample, measured = None, {}
-    if validation is not None:
+    if validation is None:
+        unused = [*(["measure"] if measure != "nDCG@10" else []), *reading.chosen()]
+        if unused:
+            raise ArgumentError(
+                f"--{unused[0].replace('_', '-')} needs --validation", hint="Give the data, too."
+            )
+    else:
         with Path(ranker).open("rb") as file:
             is_saved_ranker = file.read(2) == b"PK"
         if not is_saved_ranker:

@@ -140,6 +140,13 @@ def judge_command(
             return _judge_folder(Path(session), pool, start, ask, asked, grades)
         path = Path(session)
         journal = SessionFile.open(path) if path.exists() else start(_chosen(session, pool), path)
+        about = journal.about.get("query_id")
+        if query is not None and about is not None and about != query:
+            journal.close()
+            raise DataError(
+                f"is the session of query {about!r}, not {query!r}",
+                path=path, hint="Leave --query out, or name a new session file.",
+            )  # fmt: skip
         return _judge_one(journal, session, ask, asked, grades)
 
     if model is None:
@@ -216,6 +223,9 @@ def _judge_folder(
     folder.mkdir(parents=True, exist_ok=True)
     files = {folder / _file_name(entry.query_id): entry for entry in lists or []}
     paths = list(dict.fromkeys([*files, *sorted(folder.glob(f"*{_ENDING}"))]))
+    if pool.query is not None:
+        only = folder / _file_name(pool.query)
+        paths = [path for path in paths if path == only]
     sessions: dict[str, Session] = {}
     leaves = False
     for path in paths:

@@ -174,7 +174,9 @@ def import_command(
     database: Database = None,
 ) -> None:
     """Import queries into a project: all of them, or none if one is invalid."""
-    from podium.studio.projects.service import add_queries, project_row
+    from podium.studio.accounts.audit import record
+    from podium.studio.accounts.identity import check_not_archived
+    from podium.studio.projects.service import add_queries, check_unchanged, project_row
     from podium.studio.store.database import in_transaction
     from podium.studio.store.enums import Mode
     from podium.studio.transfer.readers import Upload, read_candidates, read_runs
@@ -187,6 +189,7 @@ def import_command(
 
     def work(connection: Any) -> int:
         row = project_row(connection, project)
+        check_not_archived(row)
         if run and documents:
             read = list(
                 read_runs(
@@ -201,12 +204,15 @@ def import_command(
         else:
             raise ArgumentError("Pass a JSONL file, or --run and --documents.")
         rankings = {each.entry.query_id: each.rankings for each in read}
-        return add_queries(
+        count = add_queries(
             connection,
             row,
             [each.entry for each in read],
             rankings if row.mode == Mode.RANKINGS else None,
         )
+        check_unchanged(connection, row)
+        record(connection, None, project, "imported", added=count)
+        return count
 
     with engine_for(database) as engine:
         count = in_transaction(engine, work)

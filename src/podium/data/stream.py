@@ -129,6 +129,10 @@ def widen(data: Dataset, names: tuple[str, ...]) -> Dataset:
     missing = len(names) - len(data.feature_names)
     if missing <= 0:
         return data
+    if names[:-missing] != data.feature_names:
+        raise DataError(
+            "the blocks have different features", hint="Give them the same, in the same order."
+        )
     features = np.pad(data.features, ((0, 0), (0, missing)))
     return replace(data, features=features, feature_names=names)
 

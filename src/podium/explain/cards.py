@@ -14,7 +14,14 @@ from podium.data.describe import Description, describe
 from podium.explain.importance import Importance, permutation_importance
 from podium.explain.similarity import similar_pairs
 from podium.explain.spread import within_query_deviation
-from podium.measures import Conventions, Measure, conventions_text, evaluate, parse_measure
+from podium.measures import (
+    Conventions,
+    Measure,
+    conventions_for,
+    conventions_text,
+    evaluate,
+    parse_measure,
+)
 from podium.measures.comparison.statistics import mean_interval
 from podium.measures.registry import definition_of
 from podium.rankers import (
@@ -66,6 +73,8 @@ def model_card(
         rows = aligned_dataset(data, ranker.feature_names_)
         summary = describe(rows)
         named = measures or _usual_measures(ranker)
+        if not measures and conventions is None:
+            conventions = conventions_for(named[:1], None)  # of the ranker's own
         importance = permutation_importance(
             ranker, rows, named[0], repeats=repeats, conventions=conventions, seed=seed
         )

@@ -27,11 +27,12 @@ class _Entry:
     features: dict[str, list[float]]
     scores: list[float]
     definitions: str | None
+    time: str
 
 
 @dataclass(frozen=True)
 class LoggedRankings:
-    """The rankings of a log, in the order in which they were written.
+    """The rankings of a log, in the order in which they were made.
 
     Attributes:
         feature_names: The names of the features.
@@ -101,6 +102,8 @@ def read_ranking_log(path: str | os.PathLike[str], *, model: str | None = None) 
                     path=file, line=number, hint="Name one model, or read the files apart.",
                 )  # fmt: skip
             entries.append(entry)
+    # Each process of a server has a file of its own: the files overlap in time.
+    entries.sort(key=lambda entry: entry.time)
     if names is None:
         raise DataError("has no ranking", path=path, hint="Check the folder and the model.")
     return LoggedRankings(
@@ -160,6 +163,7 @@ def _entry(content: dict[str, Any], own_name: str) -> _Entry:
             features,
             [_number(score) for score in scores],
             checked_hash(content.get("definitions")),
+            str(content.get("time", "")),
         )
     except DataError:
         raise

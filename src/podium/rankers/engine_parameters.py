@@ -140,9 +140,21 @@ def check_engine_params(
             raise ArgumentError(f"{other} and {name} are one parameter", hint="Give it once.")
         if main in rejected:
             raise ArgumentError(f"{name} cannot be set in engine_params", hint=rejected[main])
-        hint = _VALUES.get((main, str(value)))
+        hint = _VALUES.get((main, str(value).lower()))
         if hint is not None:
             raise ArgumentError(f"{name}={value} does not work with Podium's losses", hint=hint)
+
+
+_DRAWS = (
+    *("feature_fraction", "feature_fraction_bynode", "bagging_fraction", "bagging_freq"),
+    *("data_sample_strategy", "extra_trees"),
+)
+
+
+def draws_at_random(parameters: Mapping[str, Any], main_of: Mapping[str, str]) -> bool:
+    """Return whether parameters of LightGBM may have it draw rows, columns or thresholds."""
+    values = {main_of.get(name, name): value for name, value in parameters.items()}
+    return str(values.get("boosting")).lower() == "goss" or any(name in values for name in _DRAWS)
 
 
 def with_defaults(

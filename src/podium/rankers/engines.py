@@ -31,6 +31,7 @@ from podium.rankers.engine_parameters import (
     XGBOOST_ALIASES,
     XGBOOST_REJECTED,
     check_engine_params,
+    draws_at_random,
     with_defaults,
 )
 from podium.rankers.model_check import check_lightgbm, check_xgboost
@@ -39,9 +40,16 @@ from podium.threads import thread_count
 
 
 class Booster(ABC):
-    """A model that grows tree by tree; ``model`` is the engine's own object."""
+    """A model that grows tree by tree.
+
+    Attributes:
+        model: The engine's own object.
+        draws: Whether a tree is grown from rows, columns or thresholds drawn at random, so that one
+            without a split may be followed by one that has some.
+    """
 
     model: Any
+    draws: bool = False
 
     @classmethod
     @abstractmethod
@@ -186,11 +194,14 @@ class _LightGBM(Booster):
             validation_data = lightgbm.Dataset(validation.features, label=labels)
             validation_data.set_reference(data)
         if trained_model is not None:
-            return cls(_continued_lightgbm(settings, data, validation_data, trained_model))
-        model = lightgbm.Booster(settings, data)
-        if validation_data is not None:
-            model.add_valid(validation_data, "validation")
-        return cls(model)
+            model = _continued_lightgbm(settings, data, validation_data, trained_model)
+        else:
+            model = lightgbm.Booster(settings, data)
+            if validation_data is not None:
+                model.add_valid(validation_data, "validation")
+        booster = cls(model)
+        booster.draws = draws_at_random(parameters, cls._main_of())
+        return booster
 
     @classmethod
     def load(cls, dumped: bytes) -> _LightGBM:

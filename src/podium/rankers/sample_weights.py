@@ -131,10 +131,15 @@ def fit_weights(sample_weight: SampleWeight, data: Dataset | ShardSet, qid: Any)
 
 def _is_series_of_queries(weights: Any, data: Dataset | ShardSet) -> bool:
     """Return whether weights are a pandas Series by query; one per row is in the order of rows."""
-    if not (hasattr(weights, "index") and hasattr(weights, "to_dict")) or len(weights) == data.rows:
+    if not (hasattr(weights, "index") and hasattr(weights, "to_dict")):
         return False
+    names, ids = set(map(str, weights.index)), set(_query_ids(data).to_pylist())
+    if len(weights) == data.rows:
+        # Numbers may well be those of rows, whatever ids queries have.
+        is_named = weights.index.dtype.kind not in "iuf"
+        return is_named and len(names) == len(weights) and ids <= names
     # An index that has nothing to do with the ids, such as numbers of rows, tells only an order.
-    return not set(map(str, weights.index)).isdisjoint(_query_ids(data).to_pylist())
+    return not ids.isdisjoint(names)
 
 
 def without_zero_weights(

@@ -175,16 +175,20 @@ class TreeRanker(DistributedRanker):
             communicator,
         )
         step = 0 if checkpoint is None else monitor.resume(checkpoint.metadata)
+        attempts = step
         buffers = np.empty(train.rows), np.empty(train.rows)
         size = len(train) if weights is None else weights.total
         try:
-            while step < self.n_estimators and not monitor.stops_early(
+            while attempts < self.n_estimators and not monitor.stops_early(
                 step, self.early_stopping_rounds
             ):
                 evaluation = evaluate_weighted(
                     loss, booster.training_scores(), train, weights, buffers
                 )
+                attempts += 1
                 if not booster.grow(evaluation.gradient, evaluation.curvature):
+                    if booster.draws:
+                        continue
                     break
                 step += 1
                 total, queries = communicator.all_reduce(np.array([evaluation.total, size]))

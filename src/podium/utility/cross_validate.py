@@ -45,6 +45,7 @@ def choose_C(  # noqa: N802
         >>> choose_C(DCGLearn(), pairs)
         0.001
     """
+    grid = sorted(grid)
     scores = np.zeros(len(grid))
     quick = replace(model, form="by-position", normalised=False)
     parts = list(folds_of(preferences, model.folds, model.random_state))
@@ -75,7 +76,10 @@ def held_out_leads(
     leads = np.empty(len(preferences))
     masks = list(_held_out(preferences, model.folds, model.random_state))
     for number, held_out in enumerate(masks):
-        learned = _learned(model, preferences.take(~held_out), None)
+        train = preferences.take(~held_out)
+        # C is chosen by cross-validation within, which has fewer queries to make folds of.
+        folds = max(min(model.folds, len(np.unique(train.queries))), 2)
+        learned = _learned(replace(model, folds=folds), train, None)
         test = preferences.take(held_out)
         leads[held_out] = (
             0.0 if learned is None else test.leads(learned.table) / learned.table.max()

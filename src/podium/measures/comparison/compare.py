@@ -129,6 +129,7 @@ def compare(
     return Comparison(
         systems=names,
         measures=tuple(parsed),
+        seed=seed,
         query_ids=tuple(results[names[0]].query_ids.filter(keep).to_pylist()),
         left_out=int(np.sum(~keep)),
         unanswered=_unanswered(results, parsed),

@@ -91,6 +91,7 @@ class Comparison:
         curve_of: The name of that measure without its cut-off.
         conventions: The conventions the values follow, in words.
         test: The test that decides significance.
+        seed: The seed of the test.
         query_weights: The weight of each query; None if all count equally.
         unanswered: For each other system, how many of the queries that were left out the baseline
             has a value for.
@@ -108,6 +109,7 @@ class Comparison:
     curve_of: str
     conventions: str
     test: TestName
+    seed: int = 0
     query_weights: Doubles | None = field(default=None, repr=False)
     unanswered: Mapping[str, int] = field(default_factory=dict, repr=False)
 

@@ -70,6 +70,7 @@ def sliced(
         table[:, 0],
         tests=(comparison.test,),
         weights=None if weights is None else weights[members],
+        seed=comparison.seed,
     )
     p_value = difference.p_values[comparison.test]
     return SliceDifference(

@@ -62,8 +62,9 @@ def accounts(connection: Connection, *, search: str = "", after: int = 0) -> lis
         User.subject.is_not(None).label("has_openid"), projects.label("projects"),
     ).where(User.id > after)  # fmt: skip
     if search:
-        part = f"%{search.lower().replace('%', '')[:200]}%"
-        statement = statement.where(or_(func.lower(User.name).like(part), User.email.like(part)))
+        part = search[:200]
+        names = (each.icontains(part, autoescape=True) for each in (User.name, User.email))
+        statement = statement.where(or_(*names))
     return fetch_all(connection, statement.order_by(User.id).limit(_PAGE), AccountRow)
 
 

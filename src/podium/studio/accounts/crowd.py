@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from podium.studio.accounts.audit import record
 from podium.studio.accounts.identity import Member
@@ -22,16 +21,16 @@ from podium.studio.messages import Message
 from podium.studio.store.enums import Role
 from podium.studio.store.rows import fetch_all, fetch_one
 from podium.studio.store.tables import (
-    AssessorProgress,
     CrowdLink,
     CrowdWorker,
     Membership,
-    ProjectQuery,
 )
 from podium.studio.store.tokens import digest, new_secret
 
 MOST_LINKS = 50
 """How many links a project has at most."""
+REMOVED = 0.0
+"""When a link that was removed has expired. Its row stays: it tells which account an id has."""
 _ID = re.compile(r"[A-Za-z0-9_.-]{1,200}")
 _GONE = Message("This link has expired, or enough people have taken part.")
 
@@ -60,21 +59,6 @@ class _Link(NamedTuple):
     expires_at: float
 
 
-@dataclass(frozen=True)
-class CrowdWork:
-    """A worker's share.
-
-    Attributes:
-        needed: How many judgments they are to make.
-        judged: How many they have made.
-        code: The completion code, once they are done.
-    """
-
-    needed: int
-    judged: int
-    code: str | None
-
-
 def make_link(
     connection: Connection,
     who: Member,
@@ -86,7 +70,11 @@ def make_link(
     days: float,
 ) -> str:
     """Create a link and return its secret, which is shown once."""
-    count = connection.scalar(select(func.count()).where(CrowdLink.project_id == who.project.id))
+    count = connection.scalar(
+        select(func.count()).where(
+            CrowdLink.project_id == who.project.id, CrowdLink.expires_at > REMOVED
+        )
+    )
     if (count or 0) >= MOST_LINKS:
         raise RefusedError(
             429, "A project has at most %(most)s links: remove one.", most=MOST_LINKS
@@ -122,14 +110,20 @@ def links_of(connection: Connection, project_id: int) -> list[CrowdLinkRow]:
     statement = select(
         CrowdLink.id, CrowdLink.parameter, CrowdLink.code, CrowdLink.judgments,
         CrowdLink.workers_left, CrowdLink.expires_at, workers, completed,
-    ).where(CrowdLink.project_id == project_id)  # fmt: skip
+    ).where(CrowdLink.project_id == project_id, CrowdLink.expires_at > REMOVED)  # fmt: skip
     return fetch_all(connection, statement.order_by(CrowdLink.id), CrowdLinkRow)
 
 
 def remove_link(connection: Connection, who: Member, link_id: int) -> None:
     """Remove a link; its workers stay members, without a code."""
     gone = connection.execute(
-        delete(CrowdLink).where(CrowdLink.id == link_id, CrowdLink.project_id == who.project.id)
+        update(CrowdLink)
+        .where(
+            CrowdLink.id == link_id,
+            CrowdLink.project_id == who.project.id,
+            CrowdLink.expires_at > REMOVED,
+        )
+        .values(expires_at=REMOVED)
     )
     if gone.rowcount == 0:
         raise RefusedError(404, "The link does not exist.")
@@ -173,28 +167,6 @@ def worker_account(connection: Connection, secret: str, external_id: str) -> tup
     return user_id, link.project_id
 
 
-def crowd_work(connection: Connection, project_id: int, user_id: int) -> CrowdWork | None:
-    """A worker's share of a project, or None for everyone else."""
-    links = connection.execute(
-        select(CrowdLink.judgments, CrowdLink.code)
-        .join(CrowdWorker, CrowdWorker.link_id == CrowdLink.id)
-        .where(CrowdLink.project_id == project_id, CrowdWorker.user_id == user_id)
-        .order_by(CrowdLink.id)
-    ).all()
-    if not links:
-        return None
-    # One who comes again by another link has another share to judge.
-    needed = sum(link.judgments for link in links)
-    judged = connection.scalar(
-        select(AssessorProgress.judgments).where(
-            AssessorProgress.project_id == project_id, AssessorProgress.user_id == user_id
-        )
-    )
-    count = int(judged or 0)
-    is_done = count >= needed or _nothing_left(connection, project_id)
-    return CrowdWork(needed, count, links[-1].code if is_done else None)
-
-
 def note_completion(connection: Connection, user_id: int) -> None:
     """Note that a worker was shown the code."""
     connection.execute(
@@ -229,13 +201,6 @@ def _new_worker(connection: Connection, link: _Link, external_id: str) -> int:
         )
     )
     return user_id
-
-
-def _nothing_left(connection: Connection, project_id: int) -> bool:
-    statement = select(ProjectQuery.id).where(
-        ProjectQuery.project_id == project_id, ProjectQuery.done.is_(False)
-    )
-    return connection.scalar(statement.limit(1)) is None
 
 
 def _link(connection: Connection, secret: str, *, lock: bool = False) -> _Link:

@@ -112,7 +112,6 @@ def use_reset(connection: Connection, secret: str, password: str) -> int:
         .where(User.id == user_id)
         .values(password=hash_password(password), email_verified=True)
     )
-    connection.execute(delete(PasswordReset).where(PasswordReset.user_id == user_id))
     end_access(connection, user_id)
     record(connection, user_id, None, "chose a new password")
     return user_id

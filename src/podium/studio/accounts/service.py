@@ -20,6 +20,7 @@ from podium.studio.store.tables import (
     Invitation,
     KnownAddress,
     Membership,
+    PasswordReset,
     SignInFailure,
     User,
 )
@@ -151,8 +152,9 @@ def link_to_provider(connection: Connection, user_id: int, subject: str) -> None
 
 
 def end_access(connection: Connection, user_id: int) -> None:
-    """Sign someone out everywhere and end their API tokens."""
+    """Sign someone out everywhere, end their API tokens and links to choose a new password."""
     connection.execute(delete(AuthSession).where(AuthSession.user_id == user_id))
+    connection.execute(delete(PasswordReset).where(PasswordReset.user_id == user_id))
     connection.execute(delete(ApiToken).where(ApiToken.user_id == user_id))
     connection.execute(delete(KnownAddress).where(KnownAddress.user_id == user_id))
 

@@ -63,7 +63,7 @@ def disputes_of(judged: JudgedQuery) -> list[Dispute]:
         for unit, votes in shared.items()
         if unit not in missing
         and len({_value(each, votes[0]) for each in votes}) > 1
-        and judged.state.withdrawn_documents.isdisjoint(unit)
+        and judged.state.shows_all(_task_of(votes[0]))
         and judged.state.adjudication_of(unit) is None
     ]
 

@@ -25,7 +25,7 @@ from podium.studio.judging.judgment_log import (
     update_query,
 )
 from podium.studio.judging.leases import active_leases
-from podium.studio.judging.modes import QueryLogEntry
+from podium.studio.judging.modes import QueryLogEntry, RankingsMode
 from podium.studio.store.enums import Kind, Mode, Purpose
 from podium.studio.store.rows import ProjectQueryRow, ProjectRow, fetch_one
 from podium.studio.store.tables import Lease, Project, ProjectQuery
@@ -237,6 +237,8 @@ def _release_leases(correction: Correction, document: int | None) -> None:
     """End the leases of tasks that are not asked any more."""
     statement = update(Lease).where(Lease.query_id == correction.judged.query.id, ~Lease.released)
     if document is not None:
+        if isinstance(correction.judged.state.mode, RankingsMode):
+            return  # rankings are compared without it
         statement = statement.where((Lease.left == document) | (Lease.right == document))
     correction.connection.execute(
         statement.values(released=True, expires_at=correction.now, tab="")

@@ -7,8 +7,9 @@ from typing import Literal
 
 from sqlalchemy import Connection, exists, select
 
-from podium.studio.accounts.crowd import crowd_work
+from podium.studio.judging.crowd_work import crowd_work
 from podium.studio.judging.training import must_train
+from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import CrowdLink, TrainingExample
 
 Stop = Literal["training", "yours-done"]
@@ -26,25 +27,25 @@ class EntryGate:
         self._clock = clock
         self._open: dict[int, float] = {}
 
-    def stop(self, connection: Connection, project_id: int, user_id: int) -> Stop | None:
+    def stop(self, connection: Connection, project: ProjectRow, user_id: int) -> Stop | None:
         """Why someone gets no task, or None."""
         now = self._clock()
-        looked_at = self._open.get(project_id)
+        looked_at = self._open.get(project.id)
         if looked_at is not None and looked_at <= now < looked_at + _KEPT_SECONDS:
             return None
         trains, has_links = connection.execute(
             select(
-                exists().where(TrainingExample.project_id == project_id),
-                exists().where(CrowdLink.project_id == project_id),
+                exists().where(TrainingExample.project_id == project.id),
+                exists().where(CrowdLink.project_id == project.id),
             )
         ).one()
         if not (trains or has_links):
-            self._open[project_id] = now
+            self._open[project.id] = now
             return None
-        if trains and must_train(connection, project_id, user_id):
+        if trains and must_train(connection, project.id, user_id):
             return "training"
         if has_links:
-            work = crowd_work(connection, project_id, user_id)
-            if work is not None and work.judged >= work.needed:
+            work = crowd_work(connection, project, user_id)
+            if work is not None and work.code is not None:
                 return "yours-done"
         return None

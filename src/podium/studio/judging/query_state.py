@@ -119,8 +119,8 @@ class QueryState:
         return [task for task in tasks if task.pair not in skipped] if skipped else tasks
 
     def shows_all(self, task: JudgingTask) -> bool:
-        """Whether no document of a pair was withdrawn; open tasks have none that was."""
-        return self.withdrawn_documents.isdisjoint(task.pair)
+        """Whether no document of a pair was withdrawn; rankings are compared without those."""
+        return bool(self._rankings) or self.withdrawn_documents.isdisjoint(task.pair)
 
     @property
     def done(self) -> bool:

@@ -247,7 +247,7 @@ class JudgingService:
         """
         if project.paused:
             return NoTask("paused"), []
-        stop = self._gate.stop(connection, project.id, who.user_id)
+        stop = self._gate.stop(connection, project, who.user_id)
         if stop is not None:
             return NoTask(stop), []
         if after:
@@ -288,7 +288,7 @@ class JudgingService:
         # Two copies of an answer may both see the lease; only one of them removes it.
         if leased is None or not leases.remove(connection, token):
             result = self._recorded(connection, project, who.user_id, token)
-            if not more or project.paused or self._gate.stop(connection, project.id, who.user_id):
+            if not more or project.paused or self._gate.stop(connection, project, who.user_id):
                 return (result, None), []
             next_task, states = self.next_in(connection, project, who, after)
             return (result, next_task), states
@@ -322,7 +322,7 @@ class JudgingService:
         # A task that was leased and is still open is available to others.
         locked.opened = locked.opened or not judged or task.purpose is not Purpose.MAIN
         result = AnswerResult(False, late, counts)
-        if not more or project.paused or self._gate.stop(connection, project.id, who.user_id):
+        if not more or project.paused or self._gate.stop(connection, project, who.user_id):
             update_query(connection, query, state, locked.query_leases, opened=locked.opened)
             return (result, None), [(query.id, state)]
         if after:
@@ -370,7 +370,7 @@ class JudgingService:
         append_undo(connection, state, query, undone, token, now)
         leases.release_tab(connection, who.user_id, who.tab, now)
         locked = LockedQuery(query, state, active_leases(connection, query.id, now), opened=True)
-        stop = self._gate.stop(connection, project.id, who.user_id)
+        stop = self._gate.stop(connection, project, who.user_id)
         if project.paused or stop == "training":
             update_query(connection, query, state, locked.query_leases, opened=True)
             return NoTask("paused" if project.paused else "training"), [(query.id, state)]
@@ -424,7 +424,9 @@ class JudgingService:
             )
         first = before[0]
         counts = first.counts
-        append_undo(connection, state, query, before, new_token(), now, "changed")
+        # The client's token is on what is written last, so that the request can be repeated.
+        undo = new_token() if parts else change.token
+        append_undo(connection, state, query, before, undo, now, "changed")
         if first.kind is Kind.SKIP and first.left is not None:
             # Others may have judged it meanwhile, as a skip asks them to.
             task = JudgingTask(first.left, NO_ITEM if first.right is None else first.right)

@@ -19,7 +19,7 @@ from podium.studio.judging.scales import scale_of
 from podium.studio.projects.progress import outdate_report
 from podium.studio.projects.service import JUDGING, ProjectSettings, project_row
 from podium.studio.store.rows import ProjectRow
-from podium.studio.store.tables import Lease, Project, ProjectQuery, QueryCandidate
+from podium.studio.store.tables import Lease, Project, ProjectQuery, QueryCandidate, Ranking
 from podium.studio.store.transaction_ids import transaction_number
 
 _LOWERED = ("budget", "overlap_share", "overlap_assessors")
@@ -175,18 +175,25 @@ def _start_over(connection: Connection, project: ProjectRow) -> None:
             Lease.query_id.in_(select(ProjectQuery.id).where(ProjectQuery.project_id == project.id))
         )
     )
+    rankings = (
+        select(func.count())
+        .where(Ranking.query_id == ProjectQuery.id)
+        .correlate(ProjectQuery)
+        .scalar_subquery()
+    )
     rows = connection.execute(
-        select(ProjectQuery.id, ProjectQuery.ordered, func.count())
+        select(ProjectQuery.id, ProjectQuery.ordered, func.count(), rankings)
         .join(QueryCandidate, QueryCandidate.query_id == ProjectQuery.id)
         .where(ProjectQuery.project_id == project.id)
         .group_by(ProjectQuery.id, ProjectQuery.ordered)
     ).all()
-    sizes: dict[tuple[bool, int], list[int]] = {}
-    for query_id, ordered, count in rows:
-        sizes.setdefault((ordered, count), []).append(query_id)
-    for (ordered, count), queries in sizes.items():
+    sizes: dict[tuple[bool, int, int], list[int]] = {}
+    for query_id, *size in rows:
+        sizes.setdefault((size[0], size[1], size[2]), []).append(query_id)
+    for (ordered, *counts), queries in sizes.items():
         # Queries of one size are alike before anything is known of them.
-        mode = new_mode(project, ordered, [str(place) for place in range(count)], ["a", "b"])
+        items, ranked = ([str(number) for number in range(count)] for count in counts)
+        mode = new_mode(project, ordered, items, ranked)
         state = {
             "free": len(mode.tasks(None)),
             "available": bool(mode.tasks(None)),

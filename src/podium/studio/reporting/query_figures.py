@@ -71,7 +71,12 @@ def _units(entries: Sequence[QueryLogEntry]) -> list[list[object]]:
     """
     votes_by_pair: dict[tuple[int, int], dict[int, int]] = {}
     for each in entries:
-        if each.kind in _VALUED and each.purpose is Purpose.MAIN and each.left is not None:
+        if (
+            each.kind in _VALUED
+            and each.purpose is Purpose.MAIN
+            and each.counts
+            and each.left is not None
+        ):
             pair, value = oriented(each)
             votes_by_pair.setdefault(pair, {})[each.user] = _drawn_first(pair, value)
     return [[*pair, list(votes.items())] for pair, votes in votes_by_pair.items() if len(votes) > 1]

@@ -11,7 +11,13 @@ import numpy as np
 from scipy.special import ndtr
 from sqlalchemy import Connection, select
 
-from podium.judging import Comparisons, fit_bradley_terry, side_by_side_totals
+from podium.judging import (
+    Comparisons,
+    Verdict,
+    active_entries,
+    fit_bradley_terry,
+    side_by_side_totals,
+)
 from podium.studio.errors import RefusedError
 from podium.studio.judging.judged import JudgedQuery, load_judged_query
 from podium.studio.judging.modes import GradesMode, PairsMode, QueryLogEntry
@@ -171,13 +177,17 @@ def _certainty(judged: JudgedQuery, ranked: list[int]) -> tuple[dict[int, float]
     alone, without a prior ranking.
     """
     mode = judged.state.mode
-    verdicts = [entry for entry in _main_judgments(judged) if entry.kind is Kind.VERDICT]
+    # The mode's log has an adjudicator's decisions in place of what people said.
+    entries = [mode.log[index] for index in active_entries(mode.log)]
+    verdicts = [entry for entry in entries if isinstance(entry, Verdict)]
     if not isinstance(mode, PairsMode) or not verdicts or len(judged.items) > _MOST_DOCUMENTS:
         return {}, {}
-    raters = {user: number for number, user in enumerate({entry.user for entry in verdicts})}
+    at = {item: position for position, item in enumerate(judged.items)}
+    people = dict.fromkeys(entry.assessor for entry in verdicts)
+    raters = {person: number for number, person in enumerate(people)}
     duels = Comparisons.of(
         [
-            (entry.left or 0, entry.right or 0, entry.value or 0, raters[entry.user])
+            (at[entry.left], at[entry.right], int(entry.outcome), raters[entry.assessor])
             for entry in verdicts
         ]
     )

@@ -245,12 +245,14 @@ def _log_cells(_engine: Engine, each: JudgedQuery, _ties: bool) -> Iterator[list
     """The rows of a table of all answers, for spreadsheets."""
     for entry in each.log:
         if entry.kind is not Kind.UNDO:
-            undo = each.state.undo_of(entry.position)
+            stands = each.state.undo_of(entry.position) is None
+            if entry.kind is Kind.WITHDRAW:
+                stands = each.state.withdrawal_of(entry.left) == entry.position
             yield [
                 each.query.name, _cell(each.query.text), f"{entry.at:.3f}", entry.user,
                 _kind_of_assessor(entry), entry.kind.value, *_names(each, entry),
                 "" if entry.value is None else entry.value,
-                entry.purpose.value, entry.counts, undo is None, f"{entry.seconds:.1f}",
+                entry.purpose.value, entry.counts, stands, f"{entry.seconds:.1f}",
                 _cell(entry.reason or ""), json.dumps(entry.replies) if entry.replies else "",
             ]  # fmt: skip
 

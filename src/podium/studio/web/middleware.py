@@ -126,7 +126,7 @@ class RequestMiddleware:
 def _project(scope: Scope) -> int | None:
     """The project in the path: a number, as in the lines of workers."""
     named = str(scope.get("path_params", {}).get("project", ""))
-    return int(named) if named.isascii() and named.isdigit() else None
+    return int(named) if len(named) < 20 and named.isascii() and named.isdigit() else None
 
 
 def _declared(scope: Scope) -> int:

@@ -10,11 +10,12 @@ from pydantic import ValidationError
 from sqlalchemy import Connection
 
 from podium.judging.algorithms import ALGORITHMS, CAREFUL
-from podium.studio.accounts.crowd import crowd_work, note_completion
+from podium.studio.accounts.crowd import note_completion
 from podium.studio.accounts.identity import Member, Person
 from podium.studio.errors import RefusedError, first_problem
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.adjudication import adjudicator_of, count_disputes
+from podium.studio.judging.crowd_work import crowd_work
 from podium.studio.projects.changes import (
     ProjectChange,
     change_project,
@@ -97,7 +98,7 @@ def project_home(request: Request, who: AnyMember) -> Response:
             "disputes": count_disputes(connection, who.project.id)
             if adjudicator == who.person.id
             else None,
-            "crowd": crowd_work(connection, who.project.id, who.person.id),
+            "crowd": crowd_work(connection, who.project, who.person.id),
         }
 
     values = reading(request.app.state.engine, work)
