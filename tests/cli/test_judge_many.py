@@ -62,6 +62,23 @@ def test_depth_and_one_query(folder: Path) -> None:
     judged("one.session", "--seed", 0, "--budget", 6, keys="q")
 
 
+def test_one_query_of_those_that_were_begun(folder: Path) -> None:
+    judged("all/", *POOL, "--k", 1, keys="aaaaq")
+    sessions = {path.name: path.read_bytes() for path in (folder / "all").glob("*.session")}
+    shown, note = judged("all/", *POOL, "--k", 1, "--query", "q3", keys="a")
+    assert ("about q3" in shown, "about q/2" in shown) == (True, False)
+    assert "of 1 queries are done." in note
+    for name, before in sessions.items():
+        if name != "q3.session":
+            assert (folder / "all" / name).read_bytes() == before
+    shown, _ = judged("all", "--query", "q3", keys="a")
+    assert ("about q/2" in shown, "about q1" in shown) == (False, False)
+    assert "there is no such session" in fail("judge", "all", "--query", "q7")
+    judged("one.session", *POOL, "--query", "q3", keys="q")
+    message = fail("judge", "one.session", *POOL, "--query", "q1")
+    assert "is the session of query 'q3', not 'q1'" in message
+
+
 def test_texts_as_json_lines(folder: Path) -> None:
     Path("topics.jsonl").write_text(json.dumps({"_id": "q1", "text": "red shoes"}) + "\n")
     lines = [json.dumps({"_id": "d1", "title": "Shoe", "text": "A shoe"}),

@@ -67,6 +67,8 @@ def test_linear_models_are_those_of_one_process(
         many = fit(LinearRanker(loss, max_iter=40), train, eval_set=valid, cluster=cluster)
     np.testing.assert_allclose(many.coef_, one.coef_, rtol=1e-6, atol=1e-6)
     assert many.n_iter_ == one.n_iter_
+    ((measure, values),) = one.evals_result_["valid_0"].items()
+    assert many.evals_result_ == {"valid_0": {measure: pytest.approx(values)}}
 
 
 def test_a_lost_actor_leaves_its_shards_to_the_others(
@@ -363,4 +365,5 @@ def test_trees_survive_a_killed_raylet(raylets: Raylets, three: Cluster, tmp_pat
     best = max(values, key=values.__getitem__)
     assert ranker.booster_.num_trees() == best
     assert ranker.score(held_out) == pytest.approx(values[best])
+    assert ranker.evals_result_ == {"valid_0": {"nDCG@10": list(values.values())}}
     raylets.replace_killed()

@@ -285,8 +285,11 @@ def test_tables_of_text_have_the_columns_of_all_blocks(tmp_path: Path) -> None:
         '"b","d",0,2,9',
     ]
     other = Dataset.from_arrays([[2.0]], [0], qid=["b"], feature_names=["x"])
+    for block in (narrow, wide):
+        with pytest.raises(DataError, match="the blocks have different features"):
+            write_csv([block, other], io.BytesIO())
     with pytest.raises(DataError, match="the blocks have different features"):
-        write_csv([narrow, other], io.BytesIO())
+        write_parquet([wide, other], tmp_path / "other.parquet")
     # A feature that appears after the first block of a file.
     lines = [f"0 qid:{row // 50} 1:0.5\n" for row in range(300_000)]
     (tmp_path / "late.txt").write_text("".join([*lines, "1 qid:last 1:1 2:7\n"]))

@@ -56,6 +56,20 @@ def ranker() -> Ranker:
     return LinearRanker("PairLogistic()", alpha=0.01).fit(DATA)
 
 
+def test_a_card_follows_the_conventions_of_the_rankers_own_measure() -> None:
+    ranker = LinearRanker("PairLogistic()", measure="ndcg_cut_10").fit(DATA)
+    rows = tables(model_card(ranker, TEST, repeats=1).as_markdown())["Evaluation"]
+    expected = evaluate(
+        ["nDCG@10", "AP", "RR"], TEST, ranker.predict(TEST), conventions="trec_eval"
+    ).means
+    shown = {row[0]: row[1] for row in rows[1:]}
+    assert shown == {
+        "nDCG@10": f"{expected['nDCG@10']:.4f}",
+        "AP": f"{expected['AP']:.4f}",
+        "RR": f"{expected['RR']:.4f}",
+    }
+
+
 def test_a_model_card_has_the_parameters_and_the_digest(ranker: Ranker) -> None:
     facts = dict(tables(model_card(ranker).as_markdown())["Model"])
     assert facts["kind"] == "LinearRanker"

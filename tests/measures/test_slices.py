@@ -49,6 +49,25 @@ def comparison_of(values: np.ndarray) -> Comparison:
     return compare("P@100", truth, runs, test="t")
 
 
+def test_slices_are_tested_with_the_seed_of_the_comparison() -> None:
+    random = np.random.default_rng(3)
+    truth = {f"q{query}": {f"d{rank}": int(random.integers(3)) for rank in range(8)} | {"d0": 1}
+             for query in range(60)}  # fmt: skip
+    runs = {
+        name: {query: {each: float(random.random()) for each in items}
+               for query, items in truth.items()}
+        for name in ("old", "new")
+    }  # fmt: skip
+    p_values = []
+    for seed in (0, 7):
+        comparison = compare("nDCG@5", truth, runs, test="randomisation", seed=seed)
+        (row,) = comparison.slices({"all": dict.fromkeys(truth, "yes")})
+        whole = comparison.verdicts["nDCG@5"]["new"].difference.p_values["randomisation"]
+        assert row.p_value == whole
+        p_values.append(whole)
+    assert p_values[0] != p_values[1]
+
+
 def test_a_column_is_sliced_by_its_values_or_in_three_ranges() -> None:
     columns: dict[str, list] = {
         "kind": ["a", "b", "a", None, "b", "a", "a", "a", "a", "b", "b", "b"],

@@ -10,7 +10,8 @@ import pytest
 from podium.data import Dataset, read_parquet, write_parquet
 from podium.errors import DataError
 from podium.monitoring import read_ranking_log
-from tests.cli.run_podium import podium
+from podium.rankers import LinearRanker
+from tests.cli.run_podium import fail, podium
 
 
 def line(query, ids, scores, model="m", **features):
@@ -41,6 +42,18 @@ def test_the_last_ranking_of_each_query_is_its_rows(log):
     expected = [[1, np.nan], [2, 4], [50, 60], [70, 80], [9, 9]]
     np.testing.assert_array_equal(data.features, np.array(expected, np.float32))
     assert data.labels.tolist() == [0] * 5
+
+
+def test_the_last_ranking_is_the_latest_of_all_files(tmp_path):
+    def at(time, value):
+        return line("q", ["a"], [1.0], x=[value]).replace("{", f'{{"time": "{time}", ', 1)
+
+    first, second = "2026-01-01T10:50:00.000+00:00", "2026-01-01T10:02:00.000+00:00"
+    (tmp_path / "rankings-20260101T100000-1.jsonl").write_text(at(first, 5))
+    (tmp_path / "rankings-20260101T100100-2.jsonl").write_text(at(second, 6))
+    log = read_ranking_log(tmp_path)
+    assert log.dataset().features.tolist() == [[5.0]]
+    assert [rows.tolist() for rows in log.features] == [[[6.0]], [[5.0]]]
 
 
 def test_rankings_of_one_model(log):
@@ -108,3 +121,20 @@ def test_drift_between_training_data_and_a_log(tmp_path):
     assert "Against training: 1 of 2 features have shifted" in done.stdout.decode()
     assert "Against yesterday: 0 of 3 features have shifted" in done.stdout.decode()
     assert "<h2>Against yesterday</h2>" in page.read_text()
+
+
+def test_a_ranker_scores_all_that_is_not_a_log(tmp_path):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(600, 2)).astype(np.float32)
+    labels = (X[:, 0] > 0).astype(float)
+    train = Dataset.from_arrays(X, labels, group=[3] * 200, feature_names=["x", "y"])
+    write_parquet(train, tmp_path / "train.parquet")
+    LinearRanker("PairLogistic()").fit(train).save(tmp_path / "r.podium")
+    done = podium("drift", tmp_path / "train.parquet", tmp_path / "train.parquet",
+                      "--ranker", tmp_path / "r.podium")  # fmt: skip
+    assert "Against training: 0 of 3 features have shifted" in done.stdout.decode()
+    message = fail("drift", tmp_path / "train.parquet", tmp_path / "train.parquet", "--model", "m")
+    assert "--model chooses rankings of a log" in message
+    (tmp_path / "rankings-1.jsonl").write_text(line("q", ["a"], [1.0], x=[1.0]))
+    logs = [tmp_path / "rankings-1.jsonl"] * 2
+    assert "--ranker scores data" in fail("drift", *logs, "--ranker", tmp_path / "r.podium")

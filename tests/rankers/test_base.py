@@ -292,10 +292,18 @@ def test_weights_of_rows_in_a_series_are_in_the_order_of_rows() -> None:
     expected = LinearRanker("PairLogistic()").fit(
         X, labels, qid=qid, sample_weight=[1.0, 1.0, 100.0, 100.0]
     )
-    for index in (range(4), [7, 3, 5, 1], list("bbaa"), list("abcd")):
+    for index in (range(4), [7, 3, 5, 1], list("bbaa"), list("wxyz")):
         series = pd.Series([1.0, 1.0, 100.0, 100.0], index=index)
         fitted = LinearRanker("PairLogistic()").fit(X, labels, qid=qid, sample_weight=series)
         np.testing.assert_array_equal(fitted.coef_, expected.coef_)
+
+
+def test_as_many_weights_of_named_queries_as_rows_are_found_by_their_names() -> None:
+    X, labels, qid = [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [1, 0, 0, 1], list("bbaa")
+    series = pd.Series([1.0, 5.0, 100.0, 7.0], index=list("bxay"))
+    fitted = LinearRanker("PairLogistic()").fit(X, labels, qid=qid, sample_weight=series)
+    expected = LinearRanker("PairLogistic()").fit(X, labels, qid=qid, sample_weight=[1.0, 100.0])
+    np.testing.assert_array_equal(fitted.coef_, expected.coef_)
 
 
 @pytest.mark.parametrize("measure", ["GMAP", "NumRet"])

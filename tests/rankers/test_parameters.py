@@ -57,6 +57,8 @@ def test_every_refused_name_is_one_of_lightgbms() -> None:
     [
         ("lightgbm", {"boosting": "rf"}, "boosting=rf does not work .*Give boosting gbdt"),
         ("lightgbm", {"boosting": "dart"}, "boosting=dart does not work .*Give boosting gbdt"),
+        ("lightgbm", {"boosting": "DART"}, "boosting=DART does not work .*Give boosting gbdt"),
+        ("lightgbm", {"boosting_type": "RF"}, "boosting_type=RF does not work"),
         ("xgboost", {"booster": "dart"}, "booster=dart does not work .*Give booster gbtree"),
         ("lightgbm", {"num_leaves": 31, "max_leaves": 3}, "num_leaves and max_leaves are one"),
         ("xgboost", {"gamma": 1, "min_split_loss": 2}, "gamma and min_split_loss are one"),

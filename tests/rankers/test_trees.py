@@ -182,6 +182,21 @@ def test_trees_that_split_nothing_are_told_of(engine: str) -> None:
         TreeRanker(engine=engine, n_estimators=0).fit(made_up(5))
 
 
+def test_a_tree_without_a_split_does_not_end_a_fit_that_draws_columns() -> None:
+    random = np.random.default_rng(0)
+    X = random.random((400, 10)).astype(np.float32)
+    data = Dataset.from_arrays(X, (X[:, 3] > 0.5).astype(float), group=[20] * 20)
+    useless = {"min_gain_to_split": 2.0}
+    drawn = {"feature_fraction": 0.1, **useless}
+    ranker = TreeRanker("SquaredError()", n_estimators=60, engine_params=drawn).fit(data)
+    splits = ranker.booster_.trees_to_dataframe().split_feature.dropna()
+    assert set(splits) == {ranker.booster_.feature_name()[3]}
+    # One tree in ten sees the column that tells; the first tree stays, whatever it sees.
+    assert 2 <= ranker.n_estimators_ < 20
+    every = TreeRanker("SquaredError()", n_estimators=60, engine_params=useless).fit(data)
+    assert every.n_estimators_ > ranker.n_estimators_
+
+
 def test_fewer_rows_than_a_leaf_needs_are_told_of() -> None:
     with pytest.raises(DataError, match="min_data_in_leaf below"):
         TreeRanker(n_estimators=3).fit(made_up(1, 19))

@@ -66,6 +66,7 @@ def watched(tmp_path_factory) -> AssessorStats:
             answer = {"token": task["token"], "choice": "left", "seconds": 1, "tab": "t"}
             assert browser.post(f"{path}/answers", json=answer).status_code == 200
             assert browser.post(f"{path}/exports", json={}).status_code in (200, 201, 202)
+            assert browser.get(f"/projects/{'9' * 5000}/judge").status_code in (404, 422)
         metrics = httpx.get(f"{address}/metrics", timeout=60).text
         process.terminate()
         lines = process.stderr.read().splitlines()
@@ -122,6 +123,11 @@ def test_a_judged_answer_is_logged_with_user_project_and_address(watched):
     ]  # fmt: skip
     assert line["milliseconds"] > 0
     assert re.fullmatch(r"[0-9a-f]{32}", line["request"])
+
+
+def test_a_number_that_is_too_long_is_logged_without_it(watched):
+    lines = [each for each in watched.log if each.get("route") == "/projects/{project}/judge"]
+    assert [(each["event"], each["project"]) for each in lines] == [("request", None)]
 
 
 def test_the_log_has_no_password_and_no_e_mail_address(watched):

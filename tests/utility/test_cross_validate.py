@@ -56,6 +56,22 @@ def test_the_c_that_foretells_most_is_chosen_and_the_smallest_of_several(seed: i
     assert choose_C(model, pairs, grid[best : best + 1]) == grid[best]
 
 
+def test_the_smallest_of_several_is_chosen_whatever_the_order_of_the_grid() -> None:
+    pairs = RankingPreferences.from_arrays([[1, 0]] * 9, [[0, 1]] * 9, [1] * 9)
+    assert choose_C(DCGLearn(), pairs, [1000.0, 0.001, 1.0]) == 0.001
+
+
+@pytest.mark.parametrize("queries", [5, 6])
+def test_few_queries_are_enough_for_a_report(queries: int) -> None:
+    pairs = judged(random_pairs(40, 3, seed=1), TRUTH)
+    few = RankingPreferences.from_arrays(
+        pairs.left, pairs.right, pairs.choices, queries=np.arange(40) % queries, grades=3
+    )
+    leads = held_out_leads(DCGLearn(), few)
+    assert np.isfinite(leads).all()
+    assert np.any(leads != 0)
+
+
 def test_the_grid_is_powers_of_ten() -> None:
     assert pytest.approx([10.0**power for power in range(-3, 4)], rel=1e-12) == GRID
 

@@ -88,11 +88,11 @@ def fit(
     url = None if checkpoints is None else as_url(checkpoints)
     if url is not None:
         file_system(url)  # report an invalid URL before the work
-    values: dict[int, float] = {}
+    reported: list[tuple[int, float]] = []
 
     def follow(step: int, loss: float, value: float | None) -> None:
         if value is not None:
-            values[step] = value  # after a lost machine, steps come again
+            reported.append((step, value))
         if progress is not None:
             progress(step, loss, value)
 
@@ -100,18 +100,19 @@ def fit(
         from podium.cluster.fit_linear import fit_linear
 
         fit_linear(ranker, train, validation, follow, url, checkpoint_seconds, cluster)
+        values = [value for _, value in reported]
     elif isinstance(ranker, DistributedRanker):
         from podium.cluster.ray_train import fit_under_ray_train
 
         fit_under_ray_train(ranker, train, validation, follow, url, checkpoint_seconds, cluster)
+        values = list(dict(reported).values())  # after a lost machine, steps come again
     else:
         raise ArgumentError(
             f"{type(ranker).__name__} cannot be fitted on a cluster",
             hint="Fit it on one machine; LinearRanker, TreeRanker and NeuralRanker can.",
         )
     if values:
-        history = [values[step] for step in sorted(values)]
-        ranker.evals_result_ = {"valid_0": {str(getattr(ranker, "measure", "")): history}}
+        ranker.evals_result_ = {"valid_0": {str(getattr(ranker, "measure", "")): values}}
     return ranker
 
 
