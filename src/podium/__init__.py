@@ -12,15 +12,11 @@ if TYPE_CHECKING:
     from podium import data as data
     from podium import explain as explain
     from podium import export as export
-    from podium import features as features
     from podium import judging as judging
     from podium import losses as losses
     from podium import measures as measures
     from podium import monitoring as monitoring
     from podium import rankers as rankers
-    from podium import serving as serving
-    from podium import studio as studio
-    from podium import tracking as tracking
     from podium import utility as utility
     from podium.data import Dataset as Dataset
     from podium.data import Judgments as Judgments
@@ -116,7 +112,7 @@ _MODULE_OF = {
     for name in names.split()
 }
 
-# Without packages whose import fails where their extra is not installed: `import *` asks for all.
+# Without the packages of production, some of which need an extra: `import *` asks for all.
 __all__ = [
     "AP",
     "DCG",
@@ -174,7 +170,6 @@ __all__ = [
     "evaluate",
     "explain",
     "export",
-    "features",
     "judging",
     "kERR",
     "kNDCG",
