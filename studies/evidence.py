@@ -84,7 +84,7 @@ hide: [toc]
 
 # Evidence
 
-Do the papers that Podium is built on hold? Every numbered table and figure of theirs, every theorem
+Do the results of the papers behind Podium hold? Every numbered table and figure in them, every theorem
 that was tested, what was measured here, and a verdict. Each study is one command,
 `python -m studies NAME DATA` at the root of the repository (with the extra `studies`); its page
 names the data, the versions and the time, and shows the tables and plots in full. No data come with

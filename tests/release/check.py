@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = "release-check.md"
 STATE = "release-check.json"
 _CHANGED = " with changes"
-CODE = (".", ":!docs", ":!*.md")
+CODE = (".", ":!docs", ":!*.md", ":!mkdocs.yml")
 """All but the docs, as Git's path specifications."""
 _OF_THE_RUNNER = ("make: ", "npm warn ")
 """How lines begin that say nothing of a step's results."""
