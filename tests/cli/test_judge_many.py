@@ -67,11 +67,12 @@ def test_one_query_of_those_that_were_begun(folder: Path) -> None:
     sessions = {path.name: path.read_bytes() for path in (folder / "all").glob("*.session")}
     shown, note = judged("all/", *POOL, "--k", 1, "--query", "q3", keys="a")
     assert ("about q3" in shown, "about q/2" in shown) == (True, False)
-    assert "of 1 queries are done." in note
+    assert "of 3 queries are done." in note
     for name, before in sessions.items():
         if name != "q3.session":
             assert (folder / "all" / name).read_bytes() == before
-    shown, _ = judged("all", "--query", "q3", keys="a")
+    shown, _ = judged("all", "--query", "q3", "--export", "all.qrels", keys="a")
+    assert sorted(read_qrels(folder / "all.qrels").query_ids.to_pylist()) == ["q/2", "q1", "q3"]
     assert ("about q/2" in shown, "about q1" in shown) == (False, False)
     assert "there is no such session" in fail("judge", "all", "--query", "q7")
     judged("one.session", *POOL, "--query", "q3", keys="q")

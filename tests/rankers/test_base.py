@@ -298,6 +298,15 @@ def test_weights_of_rows_in_a_series_are_in_the_order_of_rows() -> None:
         np.testing.assert_array_equal(fitted.coef_, expected.coef_)
 
 
+def test_row_numbers_as_text_are_not_ids_of_queries() -> None:
+    X, labels, qid = [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [1, 0, 0, 1], list("1122")
+    weights = [1.0, 1.0, 100.0, 100.0]
+    series = pd.Series(weights, index=list("0123"))
+    fitted = LinearRanker("PairLogistic()").fit(X, labels, qid=qid, sample_weight=series)
+    expected = LinearRanker("PairLogistic()").fit(X, labels, qid=qid, sample_weight=weights)
+    np.testing.assert_array_equal(fitted.coef_, expected.coef_)
+
+
 def test_as_many_weights_of_named_queries_as_rows_are_found_by_their_names() -> None:
     X, labels, qid = [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [1, 0, 0, 1], list("bbaa")
     series = pd.Series([1.0, 5.0, 100.0, 7.0], index=list("bxay"))

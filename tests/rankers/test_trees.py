@@ -19,6 +19,7 @@ from podium.losses import parse_loss
 from podium.measures import evaluate
 from podium.rankers import CascadeRanker, LinearRanker, TreeRanker, load_ranker, tune
 from podium.rankers.communicator import Communicator
+from podium.rankers.engine_parameters import draws_at_random
 from podium.rankers.storage import Archive
 from tests.rankers.made_up import made_up
 
@@ -180,6 +181,25 @@ def test_trees_that_split_nothing_are_told_of(engine: str) -> None:
     assert not np.ptp(ranker.predict(made_up(5)))
     with pytest.raises(ArgumentError, match="at least 1"):
         TreeRanker(engine=engine, n_estimators=0).fit(made_up(5))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "draws"),
+    [
+        ({"colsample_bytree": 0.5}, True),
+        ({"feature_fraction_bynode": "0.5"}, True),
+        ({"bagging_fraction": 0.5, "bagging_freq": 1}, True),
+        ({"data_sample_strategy": "goss"}, True),
+        ({"boosting": "GOSS"}, True),
+        ({"extra_trees": True}, True),
+        ({}, False),
+        ({"feature_fraction": 1.0, "extra_trees": False}, False),
+        ({"bagging_fraction": 0.5}, False),
+        ({"bagging_freq": 1, "data_sample_strategy": "bagging"}, False),
+    ],
+)
+def test_what_is_drawn(parameters: dict[str, Any], draws: bool) -> None:
+    assert draws_at_random(parameters, {"colsample_bytree": "feature_fraction"}) is draws
 
 
 def test_a_tree_without_a_split_does_not_end_a_fit_that_draws_columns() -> None:

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import re
+import time
 from contextlib import ExitStack
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from podium.studio.accounts.administration import anonymise
-from podium.studio.accounts.crowd import make_link, worker_account
+from podium.studio.accounts.crowd import (
+    links_of,
+    make_link,
+    note_completion,
+    remove_link,
+    worker_account,
+)
 from podium.studio.accounts.identity import Member, Person
 from podium.studio.errors import RefusedError
+from podium.studio.judging.crowd_work import CrowdWork, crowd_work
+from podium.studio.judging.service import JudgingService
+from podium.studio.judging.task_selection import NoTask
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
-from podium.studio.store.tables import CrowdWorker, Membership
+from podium.studio.store.tables import CrowdLink, CrowdWorker, Lease, Membership, ProjectQuery
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import Browser, program, row_of
 from tests.studio.server import serving
@@ -150,6 +160,88 @@ def test_who_has_judged_all_they_can_gets_the_code(engine, database, browsers):
         assert "C0DE-7" in worker.get(home).text
         second, _ = open_link(browsers, address, link, "a9")
         assert "0 of 50 judged" in second.get(home).text
+
+
+def workers_of(engine, link, *ids):
+    return in_transaction(
+        engine, lambda c: [worker_account(c, link, external_id)[0] for external_id in ids]
+    )
+
+
+def link_of(engine, project, *, judgments, workers, code="C"):
+    owner = Member(Person(1, "", "", False), Role.OWNER, row_of(engine, project))
+    return in_transaction(
+        engine,
+        lambda c: make_link(
+            c, owner, parameter="W", code=code, judgments=judgments, workers=workers, days=1
+        ),
+    )
+
+
+def share(engine, project, user):
+    row = row_of(engine, project)
+    return reading(engine, lambda c: crowd_work(c, row, user))
+
+
+def test_what_was_judged_for_a_removed_link_does_not_count_for_the_next(engine):
+    project = make_project(engine, make_people(engine, 1), queries=1, items=4, mode="grades")
+    first = link_of(engine, project, judgments=1, workers=1)
+    (worker,) = workers_of(engine, first, "5f1e")
+    service, row = JudgingService(engine), row_of(engine, project)
+    task = service.next(row, worker, "t")
+    service.answer(row, worker, task.token, "good", seconds=1.0, tab="t", more=False)
+    assert share(engine, project, worker) == CrowdWork(1, 1, "C")
+    in_transaction(engine, lambda c: note_completion(c, worker))
+    owner = Member(Person(1, "", "", False), Role.OWNER, row)
+    (listed,) = reading(engine, lambda c: links_of(c, project))
+    in_transaction(engine, lambda c: remove_link(c, owner, listed.id))
+    assert share(engine, project, worker) is None
+    second = link_of(engine, project, judgments=1, workers=1, code="D")
+    assert workers_of(engine, second, "5f1e") == [worker]
+    assert share(engine, project, worker) == CrowdWork(2, 1, None)
+    task = service.next(row, worker, "t")
+    service.answer(row, worker, task.token, "good", seconds=1.0, tab="t", more=False)
+    assert share(engine, project, worker) == CrowdWork(2, 2, "D")
+
+
+def test_tasks_that_others_hold_may_come_back(engine):
+    project = make_project(engine, make_people(engine, 1), queries=1, items=2, mode="grades")
+    link = link_of(engine, project, judgments=9, workers=2)
+    one, other = workers_of(engine, link, "a", "b")
+    service, row = JudgingService(engine), row_of(engine, project)
+    mine, _ = service.next(row, one, "t"), service.next(row, other, "t")
+    service.answer(row, one, mine.token, "good", seconds=1.0, tab="t", more=False)
+    assert isinstance(service.next(row, one, "t"), NoTask)
+    assert share(engine, project, one) == CrowdWork(9, 1, None)
+    # The other one is gone, and nobody has looked for their task yet.
+    past = time.time() - 1
+    lapsed = update(Lease).values(expires_at=past)
+    in_transaction(engine, lambda c: c.execute(lapsed))
+    expired = update(ProjectQuery).values(lease_expiry=past)
+    in_transaction(engine, lambda c: c.execute(expired))
+    assert share(engine, project, one) == CrowdWork(9, 1, None)
+    task = service.next(row, one, "t")
+    service.answer(row, one, task.token, "good", seconds=1.0, tab="t", more=False)
+    assert service.next(row, one, "t").why == "done"
+
+
+def test_pairs_wait_as_long_as_others_may_come(engine):
+    project = make_project(
+        engine, make_people(engine, 1), queries=1, items=2, k=1, overlap_share=1.0
+    )
+    link = link_of(engine, project, judgments=9, workers=2)
+    (one,) = workers_of(engine, link, "a")
+    service, row = JudgingService(engine), row_of(engine, project)
+    task = service.next(row, one, "t")
+    service.answer(row, one, task.token, "left", seconds=1.0, tab="t", more=False)
+    assert service.next(row, one, "t").why == "wait"
+    assert share(engine, project, one) == CrowdWork(9, 1, None)
+    in_transaction(engine, lambda c: c.execute(update(CrowdLink).values(workers_left=0)))
+    assert share(engine, project, one) == CrowdWork(9, 1, "C")
+    # A code that was shown stays, whatever comes.
+    in_transaction(engine, lambda c: note_completion(c, one))
+    in_transaction(engine, lambda c: c.execute(update(CrowdLink).values(workers_left=1)))
+    assert share(engine, project, one) == CrowdWork(9, 1, "C")
 
 
 def test_an_anonymised_account_is_not_found_by_the_id_of_the_platform(engine, project):

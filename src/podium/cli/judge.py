@@ -223,9 +223,9 @@ def _judge_folder(
     folder.mkdir(parents=True, exist_ok=True)
     files = {folder / _file_name(entry.query_id): entry for entry in lists or []}
     paths = list(dict.fromkeys([*files, *sorted(folder.glob(f"*{_ENDING}"))]))
-    if pool.query is not None:
-        only = folder / _file_name(pool.query)
-        paths = [path for path in paths if path == only]
+    only = None if pool.query is None else folder / _file_name(pool.query)
+    if only is not None and only not in paths:
+        raise _no_session(str(only))
     sessions: dict[str, Session] = {}
     leaves = False
     for path in paths:
@@ -233,8 +233,9 @@ def _judge_folder(
             continue
         opened = SessionFile.open(path) if path.exists() else start(files[path], path)
         with opened as journal:
-            _refuse_changes(str(path), journal.session, asked)
-            leaves = leaves or not ask(journal)
+            if only is None or path == only:  # the labels of others are exported, too
+                _refuse_changes(str(path), journal.session, asked)
+                leaves = leaves or not ask(journal)
             sessions[str(journal.about.get("query_id", "q"))] = journal.session
     if not sessions:
         raise _no_session(str(folder))

@@ -111,7 +111,8 @@ def fit(
             f"{type(ranker).__name__} cannot be fitted on a cluster",
             hint="Fit it on one machine; LinearRanker, TreeRanker and NeuralRanker can.",
         )
-    if values:
+    # A fit that goes on from a checkpoint of another process does not know how it began.
+    if values and (isinstance(ranker, LinearRanker) or reported[0][0] == 1):
         ranker.evals_result_ = {"valid_0": {str(getattr(ranker, "measure", "")): values}}
     return ranker
 

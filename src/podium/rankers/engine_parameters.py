@@ -145,16 +145,19 @@ def check_engine_params(
             raise ArgumentError(f"{name}={value} does not work with Podium's losses", hint=hint)
 
 
-_DRAWS = (
-    *("feature_fraction", "feature_fraction_bynode", "bagging_fraction", "bagging_freq"),
-    *("data_sample_strategy", "extra_trees"),
-)
-
-
 def draws_at_random(parameters: Mapping[str, Any], main_of: Mapping[str, str]) -> bool:
-    """Return whether parameters of LightGBM may have it draw rows, columns or thresholds."""
+    """Return whether parameters of LightGBM have it draw rows, columns or thresholds."""
     values = {main_of.get(name, name): value for name, value in parameters.items()}
-    return str(values.get("boosting")).lower() == "goss" or any(name in values for name in _DRAWS)
+    by_gradient = (values.get("boosting"), values.get("data_sample_strategy"))
+    return (
+        "goss" in (str(value).lower() for value in by_gradient)
+        or str(values.get("extra_trees", False)).lower() in ("true", "1", "+")
+        or any(
+            float(values.get(name, 1)) < 1
+            for name in ("feature_fraction", "feature_fraction_bynode")
+        )
+        or (float(values.get("bagging_fraction", 1)) < 1 and int(values.get("bagging_freq", 0)) > 0)
+    )
 
 
 def with_defaults(

@@ -133,11 +133,12 @@ def _is_series_of_queries(weights: Any, data: Dataset | ShardSet) -> bool:
     """Return whether weights are a pandas Series by query; one per row is in the order of rows."""
     if not (hasattr(weights, "index") and hasattr(weights, "to_dict")):
         return False
+    is_per_row = len(weights) == data.rows
+    if is_per_row and (weights.index.dtype.kind in "iuf" or str(weights.index[0]).isdigit()):
+        return False  # numbers may well be those of rows, whatever ids queries have
     names, ids = set(map(str, weights.index)), set(_query_ids(data).to_pylist())
-    if len(weights) == data.rows:
-        # Numbers may well be those of rows, whatever ids queries have.
-        is_named = weights.index.dtype.kind not in "iuf"
-        return is_named and len(names) == len(weights) and ids <= names
+    if is_per_row:
+        return len(names) == len(weights) and ids <= names
     # An index that has nothing to do with the ids, such as numbers of rows, tells only an order.
     return not ids.isdisjoint(names)
 

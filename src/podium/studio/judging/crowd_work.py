@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, and_, exists, func, or_, select
 
 from podium.studio.accounts.crowd import REMOVED
+from podium.studio.judging.modes import NO_ITEM
 from podium.studio.judging.open_work import OpenWork
 from podium.studio.store.enums import Mode
 from podium.studio.store.rows import ProjectRow
@@ -16,6 +17,7 @@ from podium.studio.store.tables import (
     CrowdLink,
     CrowdWorker,
     Lease,
+    LogEntry,
     ProjectQuery,
 )
 
@@ -38,27 +40,34 @@ class CrowdWork:
 def crowd_work(connection: Connection, project: ProjectRow, user_id: int) -> CrowdWork | None:
     """A worker's share of a project, or None for everyone else."""
     links = connection.execute(
-        select(CrowdLink.judgments, CrowdLink.code)
-        .join(CrowdWorker, CrowdWorker.link_id == CrowdLink.id)
-        .where(
-            CrowdLink.project_id == project.id,
-            CrowdLink.expires_at > REMOVED,
-            CrowdWorker.user_id == user_id,
+        select(
+            CrowdLink.judgments,
+            CrowdLink.code,
+            (CrowdLink.expires_at > REMOVED).label("is_live"),
+            CrowdWorker.completed_at.is_not(None).label("is_completed"),
         )
+        .join(CrowdWorker, CrowdWorker.link_id == CrowdLink.id)
+        .where(CrowdLink.project_id == project.id, CrowdWorker.user_id == user_id)
         .order_by(CrowdLink.id)
     ).all()
-    if not links:
+    live = [link for link in links if link.is_live]
+    if not live:
         return None
-    # One who comes again by another link has another share to judge.
-    needed = sum(link.judgments for link in links)
+    # One who comes again by another link has another share to judge. What they judged for a link
+    # that was removed since does not count for the next one.
+    needed = sum(link.judgments for link in links if link.is_live or link.is_completed)
     judged = connection.scalar(
         select(AssessorProgress.judgments).where(
             AssessorProgress.project_id == project.id, AssessorProgress.user_id == user_id
         )
     )
     count = int(judged or 0)
-    is_done = count >= needed or _nothing_left(connection, project, user_id, judged=count)
-    return CrowdWork(needed, count, links[-1].code if is_done else None)
+    is_done = (
+        count >= needed
+        or all(link.is_completed for link in live)  # the code was shown, and stays
+        or _nothing_left(connection, project, user_id, judged=count)
+    )
+    return CrowdWork(needed, count, live[-1].code if is_done else None)
 
 
 def _nothing_left(
@@ -68,21 +77,47 @@ def _nothing_left(
     work = OpenWork(connection, project, user_id)
     if work.is_done:
         return True
-    if not judged or work.has_unseen or _holds_a_task(connection, project.id, user_id):
+    if not judged or work.has_unseen:
         return False
-    # Answers to pairs make others worth asking, so as long as somebody judges there may be more.
-    return project.mode != Mode.PAIRS or work.mine_is_done or work.first_lease_end is None
+    now, first_end = time.time(), work.first_lease_end
+    if first_end is not None and first_end < now:
+        return False  # the next search offers what nobody holds any more
+    if project.mode == Mode.PAIRS:
+        # Answers to pairs make others worth asking, as long as there is somebody who answers.
+        waits = first_end is not None or _others_may_come(connection, project.id)
+        return work.mine_is_done or not waits
+    return not _may_come_back(connection, project.id, user_id, now)
 
 
-def _holds_a_task(connection: Connection, project_id: int, user_id: int) -> bool:
+def _others_may_come(connection: Connection, project_id: int) -> bool:
+    statement = select(CrowdLink.id).where(
+        CrowdLink.project_id == project_id,
+        CrowdLink.expires_at > time.time(),
+        CrowdLink.workers_left > 0,
+    )
+    return connection.scalar(statement.limit(1)) is not None
+
+
+def _may_come_back(connection: Connection, project_id: int, user_id: int, now: float) -> bool:
+    """Whether someone holds a task, they themselves or another, that they have not answered."""
+    answered = exists().where(
+        LogEntry.query_id == Lease.query_id,
+        LogEntry.user_id == user_id,
+        or_(
+            and_(
+                LogEntry.left == Lease.left, func.coalesce(LogEntry.right, NO_ITEM) == Lease.right
+            ),
+            and_(LogEntry.left == Lease.right, LogEntry.right == Lease.left),
+        ),
+    )
     statement = (
         select(Lease.token)
         .join(ProjectQuery, ProjectQuery.id == Lease.query_id)
         .where(
             ProjectQuery.project_id == project_id,
-            Lease.user_id == user_id,
             Lease.released.is_(False),
-            Lease.expires_at > time.time(),
+            Lease.expires_at > now,
+            or_(Lease.user_id == user_id, ~answered),
         )
     )
     return connection.scalar(statement.limit(1)) is not None

@@ -8,6 +8,7 @@ from typing import Literal
 from sqlalchemy import Connection, exists, select
 
 from podium.studio.judging.crowd_work import crowd_work
+from podium.studio.judging.open_work import OpenWork
 from podium.studio.judging.training import must_train
 from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import CrowdLink, TrainingExample
@@ -47,5 +48,6 @@ class EntryGate:
         if has_links:
             work = crowd_work(connection, project, user_id)
             if work is not None and work.code is not None:
-                return "yours-done"
+                is_done = OpenWork(connection, project, user_id).is_done
+                return None if is_done else "yours-done"
         return None

@@ -172,14 +172,14 @@ JUDGING = ("k", "algorithm", "seed", "budget", "overlap_share", "overlap_assesso
 
 
 def check_unchanged(connection: Connection, project: ProjectRow) -> None:
-    """Refuse an import if the judging settings have changed since it began; lock them."""
+    """Refuse an import if settings that matter to it have changed since it began; lock them."""
     now = connection.execute(
         select(Project.__table__).where(Project.id == project.id).with_for_update(read=True)
     ).one_or_none()
-    names = ("mode", *JUDGING)
+    names = ("mode", "archived", *JUDGING)
     if now is None or any(getattr(now, name) != getattr(project, name) for name in names):
         raise DataError(
-            "the project's judging settings were changed during the import", hint="Import it again."
+            "the project's settings were changed during the import", hint="Import it again."
         )
 
 

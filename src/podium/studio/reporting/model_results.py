@@ -76,7 +76,9 @@ def _agreement(judged: JudgedQuery, view: JudgedQuery) -> tuple[int, int]:
     votes = [
         oriented(entry)
         for entry in judged.standing
-        if entry.purpose is Purpose.MAIN and entry.kind in (Kind.VERDICT, Kind.GRADE)
+        if entry.purpose is Purpose.MAIN
+        and entry.counts
+        and entry.kind in (Kind.VERDICT, Kind.GRADE)
     ]
     both = [(model_values[unit], value) for unit, value in votes if unit in model_values]
     return len(both), sum(one == other for one, other in both)

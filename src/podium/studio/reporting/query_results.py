@@ -125,7 +125,7 @@ def _documents(judged: JudgedQuery) -> list[DocumentResult]:
         for position in {entry.left, entry.right}
         if position is not None
     )
-    bad = {entry.left for entry in judged.standing if entry.kind is Kind.BAD}
+    bad = {entry.left for entry in judged.standing if entry.kind is Kind.BAD and entry.counts}
     documents = [
         DocumentResult(
             position=position,
@@ -177,10 +177,12 @@ def _certainty(judged: JudgedQuery, ranked: list[int]) -> tuple[dict[int, float]
     alone, without a prior ranking.
     """
     mode = judged.state.mode
-    # The mode's log has an adjudicator's decisions in place of what people said.
-    entries = [mode.log[index] for index in active_entries(mode.log)]
+    if not isinstance(mode, PairsMode) or len(judged.items) > _MOST_DOCUMENTS:
+        return {}, {}
+    log = mode.log  # with an adjudicator's decisions in place of what people said
+    entries = [log[index] for index in active_entries(log)]
     verdicts = [entry for entry in entries if isinstance(entry, Verdict)]
-    if not isinstance(mode, PairsMode) or not verdicts or len(judged.items) > _MOST_DOCUMENTS:
+    if not verdicts:
         return {}, {}
     at = {item: position for position, item in enumerate(judged.items)}
     people = dict.fromkeys(entry.assessor for entry in verdicts)
