@@ -106,7 +106,7 @@ def _run(command: str, commit: str, log: Path) -> Outcome:
     start = time.monotonic()
     last = ""
     with (
-        log.open("w", encoding="utf-8") as file,
+        log.open("w", encoding="utf-8", buffering=1) as file,  # so that it can be followed
         subprocess.Popen(
             command,
             shell=True,
