@@ -84,8 +84,8 @@ hide: [toc]
 
 # Evidence
 
-Do the results of the papers behind Podium hold? Every numbered table and figure in them, every theorem
-that was tested, what was measured here, and a verdict. Each study is one command,
+Do the results of the papers behind Podium hold? Every numbered table and figure in them, every
+theorem that was tested, what was measured here, and a verdict. Each study is one command,
 `python -m studies NAME DATA` at the root of the repository (with the extra `studies`); its page
 names the data, the versions and the time, and shows the tables and plots in full. No data come with
 Podium. DATA is a folder that you fill: `letor/MQ2007/S1.txt.gz` to `S5.txt.gz`, the same for
