@@ -211,10 +211,12 @@ release-check: $(BIN)/python ## all long steps, one after the other, and a page 
 ci: ## everything, from nothing, as CI does
 	bash .ci/run
 
-# What is not committed cannot help there.
+# What is not committed cannot help there. Tests look for shared data beside the project.
 COMMIT ?= HEAD
 ci-clone: ## CI in a fresh clone of COMMIT, in build/clone
 	rm -rf build/clone
+	mkdir -p build
+	test ! -e ../shared || ln -sfn $(abspath ../shared) build/shared
 	git clone --quiet . build/clone
 	git -C build/clone checkout --quiet --detach $$(git rev-parse $(COMMIT))
 	bash build/clone/.ci/run
