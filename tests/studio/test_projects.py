@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from podium.errors import DataError
 from podium.studio.accounts.service import add_user
 from podium.studio.judging.service import JudgingService, LeasedTask
+from podium.studio.projects.changes import change_project
 from podium.studio.projects.progress import ProjectProgress
-from podium.studio.projects.service import add_queries
+from podium.studio.projects.service import add_queries, check_unchanged
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import ProjectQuery
@@ -78,6 +80,16 @@ def test_how_pairs_are_chosen_is_fixed_once_there_are_judgments(engine, address)
         assert client.patch(path, json={"k": 1, "repeat_rate": 0.1}).status_code == 200
         page = client.get(f"{path}/queries", params={"after": after[0]["id"], "limit": 1}).json()
         assert [each["query_id"] for each in page] == ["q1"]
+
+
+def test_an_import_that_was_begun_before_the_project_was_archived_is_refused(engine):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann])
+    begun = row_of(engine, project)
+    in_transaction(engine, lambda c: check_unchanged(c, begun))
+    in_transaction(engine, lambda c: change_project(c, ann, project, {"archived": True}))
+    with pytest.raises(DataError, match="settings were changed during the import"):
+        in_transaction(engine, lambda c: check_unchanged(c, begun))
 
 
 def test_changed_settings_count_all_rankings(engine, address):
