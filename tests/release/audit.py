@@ -102,12 +102,12 @@ def summary(results: dict[str, Audit], *, require: bool) -> tuple[list[str], int
         for advisory in audit.advisories:
             lines.append(f"{name}: {advisory}")
             status = 1
-        if audit.unknown:
-            lines.append(f"{name}: NOT AUDITED: {audit.unknown}")
-            status = 1 if require else status
         lines.append(
             f"{name}: {audit.checked} packages looked up, {len(audit.advisories)} advisories"
         )
+        if audit.unknown:
+            lines.append(f"{name}: NOT AUDITED: {audit.unknown}")
+            status = 1 if require else status
     return lines, status
 
 

@@ -63,7 +63,7 @@ def test_what_was_not_audited_fails_only_where_it_must_be(
 ) -> None:
     lines, ended = summary({"lock": audit}, require=require)
     assert ended == status
-    assert ("lock: NOT AUDITED: no route" in lines) == bool(audit.unknown)
-    assert (
-        lines[-1] == f"lock: {audit.checked} packages looked up, {len(audit.advisories)} advisories"
-    )
+    told = [f"lock: {audit.checked} packages looked up, {len(audit.advisories)} advisories"]
+    # Last, so that it is the line that the release check's page shows.
+    told += ["lock: NOT AUDITED: no route"] if audit.unknown else []
+    assert lines[-len(told) :] == told
