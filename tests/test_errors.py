@@ -41,6 +41,7 @@ def test_messages(error: DataError, text: str) -> None:
         (PodiumError("Do that."), "Do that."),
         (ArgumentError("k is 0", hint="Give 1."), "k is 0. Give 1."),
         (MissingPackageError("torch", extra="neural"), "torch is not installed: pip install"),
+        (MissingPackageError("a and b", extra="text"), "a and b are not installed: pip install"),
         (NotFittedError("Call fit first."), "Call fit first."),
     ],
 )

@@ -84,7 +84,8 @@ class MissingPackageError(PodiumError, ImportError):
 
     def __init__(self, package: str, *, extra: str) -> None:
         self.extra = extra
-        super().__init__(f"{package} is not installed: pip install 'podium[{extra}]'.")
+        verb = "are" if " and " in package else "is"
+        super().__init__(f"{package} {verb} not installed: pip install 'podium[{extra}]'.")
         self.name = package
 
     def __reduce__(self) -> tuple[Any, ...]:

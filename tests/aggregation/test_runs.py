@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from podium.aggregation import borda, exact_kemeny, fuse, reciprocal_rank, stack_runs
-from podium.data import Rankings, read_run
+from podium.data import Rankings, read_run, write_run
+from podium.data.sources import as_rankings
 from podium.errors import DataError
 from podium.measures import evaluate
 from tests.data.shared_files import shared
@@ -92,3 +93,14 @@ def test_fused_as_ranx_does() -> None:
             for document, score in documents.items():
                 assert result[query][document] + own == pytest.approx(score)
     ranx.close()
+
+
+def test_dictionaries_and_files_are_fused_as_rankings(tmp_path):
+    runs = [{"q": {"a": 12.5, "b": 11.0}}, {"q": {"b": 0.9, "c": 0.8}}]
+    read = [as_rankings(run) for run in runs]
+    write_run(read[1], tmp_path / "second.run")
+    expected = fuse(read, reciprocal_rank)
+    for given in (runs, [runs[0], tmp_path / "second.run"]):
+        fused = fuse(given, reciprocal_rank)
+        assert fused.document_ids.to_pylist() == ["a", "b", "c"]
+        assert fused.scores.tolist() == expected.scores.tolist()

@@ -240,3 +240,21 @@ def test_a_known_model_with_labels_by_id_and_its_own_grid(folder: Path) -> None:
     assert repr(load_ranker(folder / "known").loss) == repr(repr(ListNet(k=5)))
     rounds = podium("tune", "blank.txt", "m", "--validation", "blank.txt", "--model", "RankBoost")
     assert b"Use podium train" in rounds.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "kept"),
+    [
+        ("train copy.txt copy.txt --model ListNet", "copy.txt"),
+        ("train train.txt copy.txt --model ListNet --validation ./copy.txt", "copy.txt"),
+        ("tune copy.txt copy.txt --validation held.txt --model ListNet", "copy.txt"),
+        ("predict linear.podium copy.txt -o copy.txt", "copy.txt"),
+        ("predict linear.podium train.txt -o linear.podium", "linear.podium"),
+    ],
+)
+def test_files_that_are_read_are_not_written_over(folder: Path, command: str, kept: str) -> None:
+    (folder / "copy.txt").write_bytes((folder / "train.txt").read_bytes())
+    LinearRanker("ListNet()").fit(made_up()).save(folder / "linear.podium")
+    before = (folder / kept).read_bytes()
+    assert "is one of the files to read. Name another file to write." in fail(*command.split())
+    assert (folder / kept).read_bytes() == before

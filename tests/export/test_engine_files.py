@@ -191,7 +191,7 @@ def test_xgboost_model_ends_at_its_best_iteration() -> None:
     booster = xgboost_model(num_parallel_tree=2)
     booster.set_attr(best_iteration="6")
     model = read_xgboost(bytes(booster.save_raw()))
-    assert model.trees == 14
+    assert (model.trees, model.unused) == (14, 26)
     X = rows(True)[0]
     import xgboost
 

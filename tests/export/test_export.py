@@ -291,3 +291,35 @@ def test_a_base_installation_is_told_the_one_extra_it_lacks() -> None:
     code = "import sys\nsys.modules['sklearn'] = None\nimport podium.export\n"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert "scikit-learn is not installed: pip install 'podium[export]'." in done.stderr
+
+
+def test_trees_after_the_best_iteration_are_told(tmp_path: Path) -> None:
+    import xgboost
+
+    X = np.random.default_rng(0).random((60, 2))
+    booster = xgboost.train({"max_depth": 2}, xgboost.DMatrix(X, X[:, 0]), 5)
+    booster.save_model(tmp_path / "whole.json")
+    booster.set_attr(best_iteration="2")
+    booster.save_model(tmp_path / "stopped.json")
+    whole = export_ranker(tmp_path / "whole.json", "onnx", tmp_path / "whole")
+    stopped = export_ranker(tmp_path / "stopped.json", "onnx", tmp_path / "stopped")
+    assert whole.manifest.limits == ()
+    assert "its 2 trees after the best iteration are left out" in stopped.manifest.limits[0]
+
+
+def test_an_export_to_another_target_leaves_no_files_of_the_first(tmp_path: Path) -> None:
+    ranker = LinearRanker("ListNet()").fit([[1.0], [2.0]], [0, 1], group=[2])
+    (tmp_path / "both").mkdir()
+    (tmp_path / "both" / "notes.txt").write_text("mine")
+    export_ranker(ranker, "solr", tmp_path / "both")
+    export_ranker(ranker, "opensearch", tmp_path / "both")
+    export_ranker(ranker, "opensearch", tmp_path / "one")
+    names = {path.name for path in (tmp_path / "one").iterdir()}
+    assert {path.name for path in (tmp_path / "both").iterdir()} == names | {"notes.txt"}
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    ranker = LinearRanker("ListNet()").fit([[1.0], [2.0]], [0, 1], group=[2])
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match=r"cannot be written .*Check the path"):
+        export_ranker(ranker, "onnx", tmp_path / "file" / "folder")

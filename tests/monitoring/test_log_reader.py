@@ -9,7 +9,7 @@ import pytest
 
 from podium.data import Dataset, read_parquet, write_parquet
 from podium.errors import DataError
-from podium.monitoring import read_ranking_log
+from podium.monitoring import Sample, read_ranking_log
 from podium.rankers import LinearRanker
 from tests.cli.run_podium import fail, podium
 
@@ -138,3 +138,17 @@ def test_a_ranker_scores_all_that_is_not_a_log(tmp_path):
     (tmp_path / "rankings-1.jsonl").write_text(line("q", ["a"], [1.0], x=[1.0]))
     logs = [tmp_path / "rankings-1.jsonl"] * 2
     assert "--ranker scores data" in fail("drift", *logs, "--ranker", tmp_path / "r.podium")
+
+
+def test_scores_of_several_models_are_not_mixed(log, tmp_path):
+    with (log / "rankings-3.jsonl").open("w") as file:
+        file.write(line("p", ["a"], [9.0], "other", x=[1], y=[2]))
+    assert read_ranking_log(log).models == ("m", "other")
+    with pytest.raises(DataError, match="rankings of 2 models: m, other"):
+        Sample.of_log(read_ranking_log(log))
+    data = read_ranking_log(log, model="m").dataset()
+    write_parquet(data, tmp_path / "train.parquet")
+    refused = fail("drift", tmp_path / "train.parquet", log)
+    assert "Name one: --model" in refused
+    one = podium("drift", tmp_path / "train.parquet", log, "--model", "m")
+    assert b"0 of 2 features have shifted" in one.stdout

@@ -213,3 +213,21 @@ def test_a_backup_may_have_the_name_of_what_is_in_it(engine, database, empty, tm
 )
 def test_the_password_is_taken_out_of_the_url(given, url, password):
     assert _without_password(f"postgresql{given}") == (f"postgresql{url}", password)
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_nobody_else_can_read_a_new_database_file(engine, database, tmp_path):
+    settings, copy = Settings(database=database), tmp_path / "copy"
+    mask = os.umask(0)
+    try:
+        back_up(engine, settings, tmp_path / "b.zip")
+        copy.mkdir()
+        restored = Settings(database=f"sqlite:///{copy / 'studio.db'}")
+        other = connect(restored)
+        restore(other, restored, tmp_path / "b.zip")
+        make_people(other, 1)
+        modes = {path.name: path.stat().st_mode & 0o777 for path in copy.iterdir()}
+        other.dispose()
+    finally:
+        os.umask(mask)
+    assert modes == dict.fromkeys(("studio.db", "studio.db-wal", "studio.db-shm"), 0o600)

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import pytest
 from sqlalchemy import func, select, update
 
-from podium.studio.accounts.administration import anonymise
+from podium.studio.accounts.administration import anonymise, set_admin
 from podium.studio.accounts.crowd import (
     links_of,
     make_link,
@@ -18,6 +18,7 @@ from podium.studio.accounts.crowd import (
     worker_account,
 )
 from podium.studio.accounts.identity import Member, Person
+from podium.studio.accounts.service import invite
 from podium.studio.errors import RefusedError
 from podium.studio.judging.crowd_work import CrowdWork, crowd_work
 from podium.studio.judging.service import JudgingService
@@ -283,3 +284,28 @@ def test_too_many_from_one_address(engine, database, project, browsers):
             data = {"external_id": f"w{number}", "form": form[1]}
             statuses.append(browser.post(secret, data=data).status_code)
         assert (statuses[:30], 429 in statuses) == ([303] * 30, True)
+
+
+def test_a_workers_account_gets_no_other_rights(engine, database, project, browsers):
+    base = f"/api/v1/projects/{project}"
+    with (
+        serving(Settings(database=database)) as address,
+        program(engine, address, 1) as manager,
+    ):
+        wanted = {"code": "C", "parameter": "WORKER", "workers": 2}
+        link = manager.post(f"{base}/crowd-links", json=wanted).json()["link"]
+        worker, _ = open_link(browsers, address, link, "5f1e")
+        number = manager.get(f"{base}/members").json()[1]["user"]
+        other = make_project(engine, [1], queries=1)
+        secret = in_transaction(engine, lambda c: invite(c, other, Role.OWNER))
+        joined = worker.submit(f"/join/{secret}")
+        assert joined.status_code == 409
+        assert "crowd worker" in joined.text
+        promoted = manager.patch(f"{base}/members/{number}", json={"role": "manager"})
+        assert promoted.status_code == 409
+        assert manager.patch(f"{base}/members/{number}", json={"role": "assessor"}).is_success
+        with pytest.raises(RefusedError, match="only judge in one project"):
+            in_transaction(engine, lambda c: set_admin(c, None, number, admin=True))
+        again, _ = open_link(browsers, address, link, "5f1e")
+        seen = again.get("/api/v1/projects").json()
+        assert [(each["id"], each["role"]) for each in seen] == [(project, "assessor")]

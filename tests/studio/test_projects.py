@@ -5,13 +5,16 @@ from __future__ import annotations
 import pytest
 
 from podium.errors import DataError
-from podium.studio.accounts.service import add_user
+from podium.studio.accounts.crowd import worker_account
+from podium.studio.accounts.service import accept, add_user, invite
+from podium.studio.errors import RefusedError
 from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.projects.changes import change_project
 from podium.studio.projects.progress import ProjectProgress
 from podium.studio.projects.service import add_queries, check_unchanged
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.enums import Role
 from podium.studio.store.tables import ProjectQuery
 from tests.studio.factories import PASSWORD, make_people, make_project, make_query
 from tests.studio.http_client import Browser, program, row_of
@@ -177,3 +180,32 @@ def test_an_assessor_sees_the_guidelines_and_no_managing(engine, address):
 def test_the_share_of_a_project():
     assert ProjectProgress(0, 0, 0, 0.0).share == 0
     assert ProjectProgress(3, 3, 10, 0.0).share == 1
+
+
+def test_nothing_is_added_to_an_archived_project(engine, address):
+    ann, bob, cem = make_people(engine, 3)
+    project = make_project(engine, [ann, bob])
+    path = f"/api/v1/projects/{project}"
+    with program(engine, address, ann) as client:
+        link = client.post(f"{path}/crowd-links", json={"code": "C"}).json()["link"]
+        secret = in_transaction(engine, lambda c: invite(c, project, Role.ASSESSOR))
+        (row,) = client.get(f"{path}/crowd-links").json()
+        assert client.patch(path, json={"archived": True}).status_code == 200
+        for where, body in {
+            "crowd-links": {"code": "C"},
+            "invitations": {"role": "assessor"},
+            "webhooks": {"url": "https://example.org/hook"},
+        }.items():
+            refused = client.post(f"{path}/{where}", json=body)
+            assert (where, refused.status_code) == (where, 409)
+        assert client.patch(f"{path}/members/{bob}", json={"role": "manager"}).status_code == 409
+        for enter in (
+            lambda c: worker_account(c, link.rsplit("/", 1)[1], "5f1e"),
+            lambda c: accept(c, secret, cem),
+        ):
+            with pytest.raises(RefusedError):
+                in_transaction(engine, enter)
+        # What is there can be taken away.
+        assert client.delete(f"{path}/members/{bob}").status_code == 204
+        assert client.delete(f"{path}/crowd-links/{row['id']}").status_code == 204
+        assert len(client.get(f"{path}/members").json()) == 1

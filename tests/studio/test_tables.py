@@ -223,7 +223,13 @@ def test_the_api(server):
         assert client.post(f"{path}/table", json=wrong).status_code == 422
         for name in ("../studio.db", "studio.db", "x" * 43 + ".upload", ""):
             assert client.post(f"{path}/table", json=body | {"upload": name}).status_code == 404
-        job = ended(client, project, client.post(f"{path}/table", json=body).json())
+        # Nobody imports it into another project, and it can be imported once.
+        other = f"/api/v1/projects/{make_project(engine, [ann], queries=0)}/imports/table"
+        assert client.post(other, json=body).status_code == 404
+        sent = [client.post(f"{path}/table", json=body) for _ in range(2)]
+        assert [each.status_code for each in sent] == [202, 404]
+        assert "upload it again" in sent[1].text
+        job = ended(client, project, sent[0].json())
         assert job["result"] == {"added": 1, "skipped": 0, "queries": 1}
         assert items_of(engine, project) == [("1", "a"), ("1", "c")]
         job = client.post(path, data={"source": "table"}, files=files).json()

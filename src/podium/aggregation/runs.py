@@ -14,6 +14,7 @@ from podium.aggregation.exact_kemeny import KemenyOrders
 from podium.data import Rankings
 from podium.data.grouping import Strings, group_rows
 from podium.data.ids import match_rows
+from podium.data.sources import TableSource, as_rankings
 from podium.errors import DataError
 from podium.kernels import Doubles, Ints
 
@@ -79,7 +80,7 @@ def stack_runs(runs: Sequence[Rankings]) -> StackedRuns:
 
 
 def fuse(
-    runs: Sequence[Rankings],
+    runs: Sequence[Rankings | TableSource],
     aggregate: Callable[..., Doubles | KemenyOrders],
     *,
     name: str = "fused",
@@ -88,7 +89,8 @@ def fuse(
     """Aggregate runs over overlapping documents into one run.
 
     Args:
-        runs: A system's documents and scores for each query, by id.
+        runs: A system's documents and scores for each query, by id: rankings, a file, a dictionary
+            ``{query: {document: score}}`` or a table, as `evaluate` takes them.
         aggregate: A function of ``podium.aggregation``, or one with the same arguments.
         name: The new run's name.
         **options: Further arguments of the aggregation: ``ranker_weights``, ``unranked``, …
@@ -101,7 +103,7 @@ def fuse(
         >>> dict(zip(fused.document_ids.to_pylist(), fused.scores.round(4).tolist()))
         {'a': 0.0164, 'b': 0.0325, 'c': 0.0161}
     """
-    stacked = stack_runs(runs)
+    stacked = stack_runs([as_rankings(run) for run in runs])
     aggregated = aggregate(stacked.votes, stacked.offsets, **options)
     scores = aggregated.scores if isinstance(aggregated, KemenyOrders) else aggregated
     return stacked.rankings(scores, name=name)

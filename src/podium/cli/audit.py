@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from podium.cli.options import JsonOutput
+from podium.cli.outputs import require_other_file
 from podium.cli.pool import CandidatePool
 from podium.cli.printing import print_facts, print_table
 from podium.data.files import numbered_lines, open_write
@@ -96,6 +97,8 @@ def audit_command(
         return
     if answers is None:
         raise ArgumentError("there are no answers to audit", hint="Name a log, or give --plan.")
+    for written in (sheet, output):
+        require_other_file(written, answers, *(people or ()), source, groups)
     log = read_answers(answers)
     if sample is not None:
         if sheet is None:

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from podium.cli.outputs import require_other_file
 from podium.cli.progress import byte_progress
 from podium.cli.reading import Reading, reads_data
 from podium.cli.text import shown
@@ -49,6 +50,7 @@ def drift_command(
     At most the share LEVEL of features that have not changed is reported.
     """
     paths = [path for path in (train, today, yesterday) if path is not None]
+    require_other_file(report, *paths, ranker)
     logs = [path for path in paths if _is_log(path)]
     if ranker is not None and len(logs) == len(paths):
         raise ArgumentError("--ranker scores data, and there are logs only", hint="Leave it out.")

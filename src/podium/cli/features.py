@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from podium.cli.options import JsonOutput
+from podium.cli.outputs import require_other_file
 from podium.cli.printing import print_table
 from podium.cli.progress import byte_progress, stage_progress
 from podium.cli.reading import Reading, reads_data
@@ -203,6 +204,7 @@ def from_log_command(
     """
     from podium.monitoring import read_ranking_log
 
+    require_other_file(output, log, labels)
     data = read_ranking_log(log, model=model).dataset()
     if labels is not None:
         judgments = as_judgments(labels)

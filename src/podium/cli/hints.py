@@ -50,6 +50,7 @@ _OPTIONS: tuple[tuple[str, str], ...] = (
     (r"has no option 'features'", "has no option --feature-columns"),
     (r"Name one: model= and rubric=, which", "Name one: --model and --rubric, which"),
     (r"Give prompt_price= and answer_price=", "Give --prices"),
+    (r"Name one: read_ranking_log\(\.\.\., model=\.\.\.\)", "Name one: --model"),
     (r"Raise max_features if", "Convert it with Python's read_letor(max_features=…) if"),
 )
 

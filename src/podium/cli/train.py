@@ -16,6 +16,7 @@ from rich.console import Console
 
 from podium.cli.fit_report import FitReport
 from podium.cli.options import ClusterAddress
+from podium.cli.outputs import require_other_file
 from podium.cli.progress import byte_progress, step_progress
 from podium.cli.reading import Reading, reads_data
 from podium.cli.text import shown
@@ -182,6 +183,7 @@ def train_command(
     Ctrl-C saves the best model so far and ends with status 130; trees and networks on a cluster go
     on from --checkpoints instead. A report at the end tells what was read, used and learned.
     """
+    require_other_file(output, data, validation, labels, topics, documents)
     parameters = parse_settings(settings)
     texts = TextSource(topics, documents, depth)
     if text is not None:
@@ -363,6 +365,7 @@ def predict_command(
     """
     from podium.rankers import load_ranker
 
+    require_other_file(output, model, data, topics, documents)
     texts = TextSource(topics, documents, depth)
     if Path(model).is_dir():
         from podium.rankers import TextRanker

@@ -10,6 +10,7 @@ import typer
 
 from podium.cli.fit_report import FitReport
 from podium.cli.options import ClusterAddress, cluster_at
+from podium.cli.outputs import require_other_file
 from podium.cli.printing import print_table
 from podium.cli.progress import byte_progress, spinner
 from podium.cli.reading import Reading, reads_data
@@ -85,6 +86,7 @@ def tune_command(
     """
     from podium.cluster import tune
 
+    require_other_file(output, data, validation, labels)
     parameters = parse_settings(settings)
     ranker = make_ranker(model, k, loss, scorer, parameters, measure=measure, seed=seed)
     grid = parse_choices(choices) if choices else _grid(model, k, scorer)

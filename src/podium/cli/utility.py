@@ -13,6 +13,7 @@ from rich.console import Console
 
 from podium.cli.evaluate import read_systems
 from podium.cli.options import JsonOutput
+from podium.cli.outputs import require_other_file
 from podium.cli.printing import print_table
 from podium.cli.progress import byte_progress, stage_progress
 from podium.cli.reading import Reading
@@ -94,6 +95,7 @@ def learn_command(
 
     The last line is the measure, ready for `podium evaluate -m` and `podium compare -m`.
     """
+    require_other_file(output, preferences)
     pairs = _read(preferences, grades, depth)
     model = DCGLearn(weight, form, decreasing, tie_weight, much, normalised, random_state=seed)
     with stage_progress() as stage:

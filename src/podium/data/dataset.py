@@ -67,7 +67,8 @@ class Dataset(QueryRows):
         feature_names: A name for each column.
         definitions_hash: The hash of the definitions that the features follow, or None.
         row_order: Where each row was in the file or table, if rows of a query were not together
-            there; else None, and of a selection as well.
+            there; else None, and of a selection as well. Values in the file's order are
+            ``values[row_order]`` in the data set's.
 
     Example:
         >>> data = Dataset.from_arrays(

@@ -24,6 +24,7 @@ import numpy as np
 
 from podium.data.atomic import atomic_write
 from podium.data.definitions_hash import checked_hash
+from podium.data.files import writing
 from podium.data.json_lines import json_line, json_lines, parse_json
 from podium.errors import DataError
 from podium.export.feature_names import shortened
@@ -227,14 +228,25 @@ def write_folder(
     text = json.dumps(described, indent=1, ensure_ascii=False, allow_nan=False).encode()
     _check_manifest(replace(manifest, files=digests))
     # All is encoded and checked before the folder is made: an export that fails leaves none.
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / MANIFEST).unlink(missing_ok=True)
-    for name, content in contents.items():
-        with atomic_write(folder / name) as file:
-            file.write(content)
-    with atomic_write(folder / MANIFEST) as file:
-        file.write(text + b"\n")
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        # Of an export to another target, nobody must upload what is left.
+        for name in _files_of_export(folder) - contents.keys():
+            (folder / name).unlink(missing_ok=True)
+        (folder / MANIFEST).unlink(missing_ok=True)
+        for name, content in contents.items():
+            with atomic_write(folder / name) as file:
+                file.write(content)
+        with atomic_write(folder / MANIFEST) as file:
+            file.write(text + b"\n")
     return ExportFolder.open(folder)
+
+
+def _files_of_export(folder: Path) -> set[str]:
+    try:
+        return set(ExportFolder.open(folder).manifest.files)
+    except DataError:
+        return set()
 
 
 def _read(file: Path) -> bytes:

@@ -52,6 +52,7 @@ class TreeModel:
         single_values: Whether its library rounds values to single precision before it compares.
         single_precision: Whether its library adds in single precision, so that its own scores
             differ from the exact sum in the last digits.
+        unused: The number of trees after the best iteration, which are left out.
     """
 
     feature_names: tuple[str, ...]
@@ -70,6 +71,7 @@ class TreeModel:
     zero_missing: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
     single_values: bool = False
     single_precision: bool = False
+    unused: int = 0
 
     def __post_init__(self) -> None:
         if not self.category_set.size:

@@ -29,6 +29,7 @@ from podium.export.reference import reference_bytes
 from podium.export.scorers import LinearModel
 from podium.export.targets import TARGETS
 from podium.export.targets.base import Request, Target, engine_names
+from podium.export.trees import TreeModel
 from podium.kernels import Doubles, Floats
 from podium.rankers import Ranker
 
@@ -142,12 +143,22 @@ def export_ranker(
         measure=dict(options.measure),
         versions=_versions(("podium", *writer.packages)),
         golden=reached,
-        limits=written.limits,
+        limits=(*_early_stop(model), *written.limits),
         definitions=None if fitted is None else fitted.definitions_hash_,
     )
     files = {**written.files, REFERENCE: reference_bytes(model)}
     _check(writer, written.files, features, GoldenRows(values, scores), manifest.tolerance)
     return write_folder(folder, manifest, GoldenRows(values, scores), files)
+
+
+def _early_stop(model: Model) -> tuple[str, ...]:
+    unused = model.unused if isinstance(model, TreeModel) else 0
+    if not unused:
+        return ()
+    return (
+        f"The model was stopped early: its {unused} trees after the best iteration are left out, "
+        "as by XGBRanker.predict and unlike Booster.predict without iteration_range.",
+    )
 
 
 def _is_single(model: Model) -> bool:

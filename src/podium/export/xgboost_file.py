@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -88,11 +89,16 @@ def _model(learner: dict[str, Any], rounds: int | None) -> TreeModel:
         if weights.shape != (read.trees,):
             raise ValueError("its weights have a wrong length")
         read = read.rescaled(weights)
+    if rounds is not None:
+        return _first_rounds(read, model, rounds)
     best = learner.get("attributes", {}).get("best_iteration")
-    if rounds is None and best is not None:
-        rounds = int(best) + 1
-    if rounds is None:
+    if best is None:
         return read
+    used = _first_rounds(read, model, int(best) + 1)
+    return replace(used, unused=read.trees - used.trees)
+
+
+def _first_rounds(read: TreeModel, model: dict[str, Any], rounds: int) -> TreeModel:
     ends = _integers(model["iteration_indptr"])
     if rounds < 0 or (np.diff(ends) < 0).any() or ends[-1] != read.trees:
         raise ValueError("its rounds are not its trees")

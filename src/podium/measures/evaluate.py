@@ -55,7 +55,9 @@ def evaluate(
         truth: Judgments, preferences, a data set, or judgments already joined with rankings.
             Judgments may also be the name of a file, ``{query: {document: label}}``, a table
             (pandas, Polars, Arrow), or an iterable of named tuples such as ir_measures' ``Qrel``.
-        ranking: Rankings, in any of these forms, or a score for each row of the data set.
+        ranking: Rankings, in any of these forms, or a score for each row of the data set, in the
+            data set's order, which is not the file's if that had a query's rows apart: then give
+            ``scores[data.row_order]``.
         labels: Or a label for each row: larger is better, NaN means not judged;
         scores: with a score for each row,
         offsets: and where each query's rows begin, with the number of rows last;

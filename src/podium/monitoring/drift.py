@@ -51,7 +51,17 @@ class Sample:
 
     @classmethod
     def of_log(cls, rankings: LoggedRankings) -> Sample:
-        """Take the documents of a log; rankings of one query count as one query."""
+        """Take the documents of a log; rankings of one query count as one query.
+
+        Raises:
+            DataError: If several models made them: their scores are not to be mixed.
+        """
+        if len(rankings.models) > 1:
+            raise DataError(
+                f"the log has rankings of {len(rankings.models)} models: "
+                f"{', '.join(rankings.models[:5])}",
+                hint="Name one: read_ranking_log(..., model=...).",
+            )
         numbers: dict[str, int] = {}
         queries = [numbers.setdefault(query, len(numbers)) for query in rankings.queries]
         lengths = [len(scores) for scores in rankings.scores]

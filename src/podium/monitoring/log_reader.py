@@ -28,6 +28,7 @@ class _Entry:
     scores: list[float]
     definitions: str | None
     time: str
+    model: str
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class LoggedRankings:
         features: The features of each ranking's documents.
         scores: Their scores.
         definitions_hash: The hash of the definitions that the features follow, or None.
+        models: The names of the models that made them.
     """
 
     feature_names: tuple[str, ...]
@@ -49,6 +51,7 @@ class LoggedRankings:
     features: tuple[Floats, ...]
     scores: tuple[Doubles, ...]
     definitions_hash: str | None = None
+    models: tuple[str, ...] = ()
 
     def dataset(self) -> Dataset:
         """Return the last ranking of each query as a data set, all of whose labels are 0."""
@@ -113,6 +116,7 @@ def read_ranking_log(path: str | os.PathLike[str], *, model: str | None = None) 
         tuple(_matrix(entry.features, names) for entry in entries),
         tuple(np.array(entry.scores, np.float64) for entry in entries),
         common_hash([entry.definitions for entry in entries], "the rankings"),
+        tuple(sorted({entry.model for entry in entries})),
     )
 
 
@@ -164,6 +168,7 @@ def _entry(content: dict[str, Any], own_name: str) -> _Entry:
             [_number(score) for score in scores],
             checked_hash(content.get("definitions")),
             str(content.get("time", "")),
+            str(content.get("model", "")),
         )
     except DataError:
         raise

@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
-from torch.utils.checkpoint import checkpoint
 
-from podium.errors import ArgumentError, DataError
+from podium.errors import ArgumentError, DataError, MissingPackageError
 from podium.losses import Loss
 from podium.rankers.torch_loss import RankingLoss
+
+try:
+    import torch
+    from torch.utils.checkpoint import checkpoint
+except ImportError as error:
+    raise MissingPackageError("transformers and torch", extra="text") from error
 
 
 class CrossEncoderLoss(torch.nn.Module):

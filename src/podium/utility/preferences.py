@@ -260,7 +260,7 @@ def _table(rankings: Any, side: str) -> NDArray[Any]:
         rankings = np.zeros((len(rows), width), np.int64 if width else np.uint8)
         for index, row in enumerate(rows):
             if row.size and row.dtype.kind not in "iu":
-                raise _no_grade(row[0], side)
+                raise _no_grade(row[0].item(), side)
             rankings[index, : len(row)] = row
     if rankings.ndim != 2 or rankings.dtype.kind not in "iu":
         raise DataError(
@@ -269,7 +269,7 @@ def _table(rankings: Any, side: str) -> NDArray[Any]:
         )
     if rankings.size and (rankings.min() < 0 or rankings.max() >= MOST_GRADES):
         bad = rankings[(rankings < 0) | (rankings >= MOST_GRADES)][0]
-        raise _no_grade(bad, side)
+        raise _no_grade(bad.item(), side)
     return np.ascontiguousarray(rankings, np.uint8)
 
 

@@ -76,7 +76,7 @@ def factor(table: Doubles) -> tuple[Doubles, Doubles]:
     if sizes[0] <= 1e-12:
         raise NoGainsError(
             "the preferences determine no gains",
-            hint="Give strict preferences that do not contradict each other.",
+            hint="Give strict preferences (choices= of -1 or 1) that do not contradict each other.",
         )
     sign = np.sign(right[0].sum())
     return in_units(sign * right[0], sign * left[:, 0])

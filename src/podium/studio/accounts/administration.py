@@ -7,7 +7,12 @@ from typing import NamedTuple
 from sqlalchemy import Connection, and_, delete, func, or_, select, update
 
 from podium.studio.accounts.audit import record
-from podium.studio.accounts.service import check_password, end_access, hash_password
+from podium.studio.accounts.service import (
+    check_not_crowd_worker,
+    check_password,
+    end_access,
+    hash_password,
+)
 from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
 from podium.studio.store.rows import UserRow, fetch_all, fetch_one
@@ -91,7 +96,9 @@ def set_disabled(connection: Connection, by: int | None, user_id: int, *, disabl
 def set_admin(connection: Connection, by: int | None, user_id: int, *, admin: bool) -> None:
     """Grant or revoke the administrator role."""
     row = account_numbered(connection, user_id)
-    if not admin:
+    if admin:
+        check_not_crowd_worker(connection, user_id)
+    else:
         _check_other_admin(connection, row)
     connection.execute(update(User).where(User.id == user_id).values(is_admin=admin))
     what = "appointed an administrator" if admin else "removed an administrator"

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, func, insert, select, update
 
 from podium.studio.accounts.audit import record
-from podium.studio.accounts.identity import Member
+from podium.studio.accounts.identity import Member, check_not_archived
 from podium.studio.accounts.service import add_user
 from podium.studio.errors import RefusedError
 from podium.studio.messages import Message
@@ -24,6 +24,7 @@ from podium.studio.store.tables import (
     CrowdLink,
     CrowdWorker,
     Membership,
+    Project,
 )
 from podium.studio.store.tokens import digest, new_secret
 
@@ -70,6 +71,7 @@ def make_link(
     days: float,
 ) -> str:
     """Create a link and return its secret, which is shown once."""
+    check_not_archived(who.project)
     count = connection.scalar(
         select(func.count()).where(
             CrowdLink.project_id == who.project.id, CrowdLink.expires_at > REMOVED
@@ -152,7 +154,8 @@ def worker_account(connection: Connection, secret: str, external_id: str) -> tup
             raise RefusedError(403, "You cannot take part in this project any more.")
     if joined is not None:
         return joined, link.project_id
-    if link.workers_left <= 0:
+    archived = connection.scalar(select(Project.archived).where(Project.id == link.project_id))
+    if link.workers_left <= 0 or archived:
         raise RefusedError(404, _GONE)
     user_id = known or _new_worker(connection, link, external_id)
     connection.execute(

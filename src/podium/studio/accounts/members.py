@@ -8,8 +8,8 @@ from typing import NamedTuple
 from sqlalchemy import Connection, delete, func, select, update
 
 from podium.studio.accounts.audit import record
-from podium.studio.accounts.identity import Member
-from podium.studio.accounts.service import invite
+from podium.studio.accounts.identity import Member, check_not_archived
+from podium.studio.accounts.service import check_not_crowd_worker, invite
 from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
 from podium.studio.store.enums import Role
@@ -81,11 +81,14 @@ def members_of(connection: Connection, project_id: int) -> list[MemberRow]:
 
 def set_role(connection: Connection, who: Member, user_id: int, role: Role) -> None:
     """Give a member another role; nobody gives or takes more than they have."""
+    check_not_archived(who.project)
     present = _role_of(connection, who, user_id)
     if not who.may(role) or not who.may(present):
         raise RefusedError(403, "Only owners may appoint owners or change their role.")
     if present is Role.OWNER and role is not Role.OWNER:
         _check_other_owner(connection, who.project.id)
+    if role is not Role.ASSESSOR:
+        check_not_crowd_worker(connection, user_id)
     connection.execute(
         update(Membership)
         .where(Membership.project_id == who.project.id, Membership.user_id == user_id)
@@ -140,6 +143,7 @@ def remove_member(connection: Connection, who: Member, user_id: int) -> None:
 
 def make_invitation(connection: Connection, who: Member, role: Role, uses: int, days: float) -> str:
     """Create an invitation and return its secret, which is shown once."""
+    check_not_archived(who.project)
     if not who.may(role):
         raise RefusedError(403, "Only owners may invite owners.")
     record(connection, who.person.id, who.project.id, "created an invitation", role=role.value)

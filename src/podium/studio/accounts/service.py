@@ -17,10 +17,12 @@ from podium.studio.store.rows import InvitationRow, fetch_one
 from podium.studio.store.tables import (
     ApiToken,
     AuthSession,
+    CrowdWorker,
     Invitation,
     KnownAddress,
     Membership,
     PasswordReset,
+    Project,
     SignInFailure,
     User,
 )
@@ -231,6 +233,9 @@ def accept(connection: Connection, secret: str, user_id: int) -> int:
     row = invitation(connection, secret)
     if row is None:
         raise RefusedError(404, "This invitation has been used or has expired. Ask for a new one.")
+    check_not_crowd_worker(connection, user_id)
+    if connection.scalar(select(Project.archived).where(Project.id == row.project_id)):
+        raise RefusedError(409, "The project is archived: ask its owner to restore it.")
     present = connection.scalar(
         select(Membership.role).where(
             Membership.project_id == row.project_id, Membership.user_id == user_id
@@ -246,6 +251,20 @@ def accept(connection: Connection, secret: str, user_id: int) -> int:
             .values(uses_left=Invitation.uses_left - 1)
         )
     return int(row.project_id)
+
+
+def check_not_crowd_worker(connection: Connection, user_id: int) -> None:
+    """Refuse to give a crowd worker's account more than it has.
+
+    Whoever knows the link and the worker's id signs in to it, without a password.
+    """
+    worker = select(CrowdWorker.user_id).where(CrowdWorker.user_id == user_id).limit(1)
+    if connection.scalar(worker) is not None:
+        raise RefusedError(
+            409,
+            "This is a crowd worker's account, which can only judge in one project. Sign out, and "
+            "use an account of your own.",
+        )
 
 
 def _matches(known: str, password: str) -> bool:

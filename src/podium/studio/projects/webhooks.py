@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, delete, func, insert, select
 
 from podium.studio.accounts.audit import record
-from podium.studio.accounts.identity import Member
+from podium.studio.accounts.identity import Member, check_not_archived
 from podium.studio.errors import RefusedError
 from podium.studio.settings import Settings
 from podium.studio.store.listed_urls import listed_entry
@@ -46,6 +46,7 @@ def add_webhook(
     connection: Connection, who: Member, settings: Settings, url: str
 ) -> tuple[int, str]:
     """Add a webhook; returns its number, and the secret that signs, which is shown once."""
+    check_not_archived(who.project)
     if listed_entry(url, settings.webhooks) is None:
         raise RefusedError(
             422,

@@ -6,7 +6,9 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
@@ -149,6 +151,15 @@ def _passes(error: DBAPIError) -> bool:
 
 def _prepare_sqlite(engine: Engine) -> None:
     """One writer at a time from the first statement on; what is committed is on disk."""
+
+    @event.listens_for(engine, "do_connect")
+    def _create(
+        _dialect: object, _record: object, arguments: tuple[str, ...], _options: object
+    ) -> None:
+        # SQLite would create it by the umask, for others to read; its log has the same permissions.
+        if arguments[0] != ":memory:":
+            with suppress(OSError):  # which SQLite tells better
+                Path(arguments[0]).touch(mode=0o600)
 
     @event.listens_for(engine, "connect")
     def _settings(connection: sqlite3.Connection, _record: object) -> None:

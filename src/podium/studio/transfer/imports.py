@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import shutil
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import IO, Literal
 
 from sqlalchemy import Connection, Engine, func, select, text
@@ -13,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from podium.errors import DataError
 from podium.studio.accounts.audit import record
+from podium.studio.errors import RefusedError
 from podium.studio.jobs.queue import JobContext, JobLostError, State, files_folder, new_file
 from podium.studio.judging.gold import add_gold, read_gold
 from podium.studio.projects.service import MAX_QUERIES, add_query, check_unchanged, project_row
@@ -21,6 +23,7 @@ from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode
 from podium.studio.store.rows import JobRow, ProjectRow
 from podium.studio.store.tables import Job, ProjectQuery
+from podium.studio.store.tokens import digest, new_secret
 from podium.studio.transfer.project_copies import copied_gold, copied_queries
 from podium.studio.transfer.readers import (
     ImportedQuery,
@@ -47,6 +50,41 @@ def store_upload(settings: Settings, stream: IO[bytes], name: str) -> list[str]:
     with path.open("wb") as file:
         shutil.copyfileobj(stream, file)
     return [path.name, name[:200] or "upload"]
+
+
+def store_preview(
+    settings: Settings, project_id: int, stream: IO[bytes], name: str
+) -> tuple[str, Upload]:
+    """Store a table for a preview; returns the token that imports it, and the file."""
+    token = new_secret()
+    path = _preview_path(settings, project_id, token)
+    with path.open("wb") as file:
+        shutil.copyfileobj(stream, file)
+    return token, Upload(path, name[:200] or "table")
+
+
+@contextmanager
+def taken_preview(settings: Settings, project_id: int, token: str) -> Iterator[Path]:
+    """Take a table that was stored for a preview in this project, for one import.
+
+    A second import of it is refused, even one at the same time. If what is done with the file
+    fails, it is there again.
+    """
+    path, taken = _preview_path(settings, project_id, token), new_file(settings, ".upload")
+    try:
+        path.rename(taken)
+    except FileNotFoundError as error:
+        raise RefusedError(404, "The file has expired: upload it again.") from error
+    try:
+        yield taken
+    except BaseException:
+        taken.rename(path)
+        raise
+
+
+def _preview_path(settings: Settings, project_id: int, token: str) -> Path:
+    # The project is part of the name: with the token, nobody imports the file into another one.
+    return files_folder(settings) / f"{digest(f'{project_id}/{token}')[:43]}.upload"
 
 
 def run_import(work: JobContext) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, select
 from podium.studio.accounts.audit import record
 from podium.studio.accounts.identity import Member, check_not_archived
 from podium.studio.errors import RefusedError
-from podium.studio.jobs.queue import State, cancel, enqueue, files_folder, is_ours
+from podium.studio.jobs.queue import State, cancel, enqueue, files_folder
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.bulk_discards import DISCARD, RESTORE
 from podium.studio.store.database import in_transaction, reading
@@ -23,7 +23,13 @@ from podium.studio.store.tables import Job
 from podium.studio.transfer.exports import KIND as EXPORT
 from podium.studio.transfer.exports import ExportOptions, download_name
 from podium.studio.transfer.imports import KIND as IMPORT
-from podium.studio.transfer.imports import Source, delete_uploads, store_upload
+from podium.studio.transfer.imports import (
+    Source,
+    delete_uploads,
+    store_preview,
+    store_upload,
+    taken_preview,
+)
 from podium.studio.transfer.readers import MAX_DEPTH, Upload
 from podium.studio.transfer.search_engines import EngineSearch, check_search
 from podium.studio.transfer.tables import TableColumns, preview_table
@@ -116,15 +122,14 @@ def preview(
     """Store a table and show its beginning; `import_table` imports it."""
     _check_takes_tables(who)
     settings = request.app.state.settings
-    stored, name = store_upload(settings, table.file, table.filename or "table")
-    path = files_folder(settings) / stored
+    token, upload = store_preview(settings, who.project.id, table.file, table.filename or "table")
     try:
-        shown = preview_table(Upload(path, name))
+        shown = preview_table(upload)
     except BaseException:
-        path.unlink(missing_ok=True)
+        upload.path.unlink(missing_ok=True)
         raise
     return PreviewOut(
-        upload=stored, name=name, columns=shown.columns, rows=shown.rows, guess=shown.guess
+        upload=token, name=upload.name, columns=shown.columns, rows=shown.rows, guess=shown.guess
     )
 
 
@@ -132,17 +137,15 @@ def preview(
 def import_table(request: Request, who: AManager, body: TableImport) -> JobOut:
     """Import a table that `preview_table` stored."""
     _check_takes_tables(who)
-    path = files_folder(request.app.state.settings) / body.upload
-    if not (is_ours(body.upload) and body.upload.endswith(".upload") and path.is_file()):
-        raise RefusedError(404, "The file has expired: upload it again.")
-    body.columns.check(preview_table(Upload(path, body.name)).columns)
-    parameters = {
-        "source": "table",
-        "files": {"table": [[body.upload, body.name]]},
-        "columns": body.columns.model_dump(),
-        "skip_empty": body.skip_empty,
-    }
-    return _queue(request, who, IMPORT, parameters)
+    with taken_preview(request.app.state.settings, who.project.id, body.upload) as path:
+        body.columns.check(preview_table(Upload(path, body.name)).columns)
+        parameters = {
+            "source": "table",
+            "files": {"table": [[path.name, body.name]]},
+            "columns": body.columns.model_dump(),
+            "skip_empty": body.skip_empty,
+        }
+        return _queue(request, who, IMPORT, parameters)
 
 
 @uploads.post("/imports/engine", status_code=202, operation_id="import_from_engine")
