@@ -1,0 +1,43 @@
+"""Griffe extension: the reference has the functions that share their name with their module."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import griffe
+
+
+class Functions(griffe.Extension):
+    """In Python the function hides its module; Griffe sees the module, and would leave both out."""
+
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
+        """Give such modules another name, and point all imports at it."""
+        renamed: dict[str, str] = {}
+        for package in list(_modules(pkg)):
+            for name, module in list(_submodules(package).items()):
+                if name in module.members and name in map(str, package.exports or ()):
+                    renamed[module.path] = f"{package.path}.{name}_module"
+                    module.name = f"{name}_module"
+                    package.members[module.name] = module
+                    package.members[name] = griffe.Alias(
+                        name, f"{module.path}.{name}", parent=package
+                    )
+        for package in _modules(pkg):
+            for name, member in list(package.members.items()):
+                if not isinstance(member, griffe.Alias):
+                    continue
+                source, _dot, imported = member.target_path.rpartition(".")
+                if source in renamed:
+                    path = f"{renamed[source]}.{imported}"
+                    package.members[name] = griffe.Alias(name, path, parent=package)
+                elif member.target_path in renamed:  # found the module, and should look again
+                    package.members[name] = griffe.Alias(name, member.target_path, parent=package)
+
+
+def _modules(module: griffe.Module) -> Iterator[griffe.Module]:
+    yield module
+    for each in _submodules(module).values():
+        yield from _modules(each)
+
+
+def _submodules(module: griffe.Module) -> dict[str, griffe.Module]:
+    return {name: each for name, each in module.members.items() if isinstance(each, griffe.Module)}
