@@ -18,19 +18,19 @@ class Functions(griffe.Extension):
                     renamed[module.path] = f"{package.path}.{name}_module"
                     module.name = f"{name}_module"
                     package.members[module.name] = module
-                    package.members[name] = griffe.Alias(
-                        name, f"{module.path}.{name}", parent=package
+                    package.members[name] = griffe.Alias(  # first on the page
+                        name, f"{module.path}.{name}", parent=package, lineno=1
                     )
         for package in _modules(pkg):
             for name, member in list(package.members.items()):
                 if not isinstance(member, griffe.Alias):
                     continue
                 source, _dot, imported = member.target_path.rpartition(".")
-                if source in renamed:
-                    path = f"{renamed[source]}.{imported}"
-                    package.members[name] = griffe.Alias(name, path, parent=package)
-                elif member.target_path in renamed:  # found the module, and should look again
-                    package.members[name] = griffe.Alias(name, member.target_path, parent=package)
+                if source in renamed or member.target_path in renamed:
+                    # Also where the path stays: an alias that has found the module looks again.
+                    path = f"{renamed.get(source, source)}.{imported}"
+                    line = member.alias_lineno
+                    package.members[name] = griffe.Alias(name, path, parent=package, lineno=line)
 
 
 def _modules(module: griffe.Module) -> Iterator[griffe.Module]:
