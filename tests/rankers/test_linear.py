@@ -2,14 +2,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import optimize
+from scipy import optimize, sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from podium.data import Dataset, write_shards
 from podium.errors import ArgumentError, DataError, PodiumError
+from podium.kernels import Doubles
 from podium.losses import PairHinge, parse_loss
 from podium.measures import evaluate
 from podium.rankers import BoostedRanker, LinearRanker, models
+from podium.rankers.empirical_risk import BlockRisk, block_scores
+from podium.rankers.validation_monitor import ValidationMonitor
 from tests.rankers.made_up import made_up
 
 LOSSES = ["PairHinge(k=5)", "PairLogistic(k=5)", "ListMLE(k=5)", "ListNet()", "RankCosine()"]
@@ -193,3 +196,54 @@ def test_data_sets_have_rows_first_in_memory() -> None:
     assert made.features.flags.c_contiguous
     ranker = LinearRanker("ListNet()").fit(data)
     np.testing.assert_array_equal(ranker.predict(made), ranker.predict(data))
+
+
+def test_weights_of_single_rows_need_a_loss_of_single_rows() -> None:
+    data = made_up(10)
+    weights = np.random.default_rng(0).random(data.rows)
+    with pytest.raises(ArgumentError, match=r"LambdaLoss.* has no weights of single rows"):
+        LinearRanker("LambdaLoss()").fit(data, sample_weight=weights)
+    once = LinearRanker("SquaredError()").fit(data, sample_weight=weights)
+    assert not np.allclose(once.coef_, LinearRanker("SquaredError()").fit(data).coef_, rtol=1e-3)
+
+
+def test_a_risk_that_is_evaluated_elsewhere_gives_the_same_model() -> None:
+    data = made_up(10)
+    fitted = LinearRanker("PairLogistic()").fit(data)
+
+    def elsewhere(names: tuple[str, ...], start: Doubles | None = None) -> LinearRanker:
+        risk = BlockRisk(parse_loss("PairLogistic()"), data)
+        monitor = ValidationMonitor(block_scores, "nDCG@10", None, None)
+        return LinearRanker("PairLogistic()").fit_risk(risk, names, monitor=monitor, start=start)
+
+    numbered = elsewhere(("1", "2", "3", "4", "5", "6"))
+    np.testing.assert_array_equal(numbered.coef_, fitted.coef_)
+    assert not hasattr(numbered, "feature_names_in_")
+    assert elsewhere(("a", "b", "c", "d", "e", "f")).feature_names_in_.tolist() == list("abcdef")
+    again = elsewhere(("1", "2", "3", "4", "5", "6"), start=fitted.coef_)
+    assert again.n_iter_ < fitted.n_iter_ / 2
+
+
+def test_sparse_rows_have_the_scores_of_dense_ones() -> None:
+    data = made_up(10)
+    ranker = LinearRanker("ListNet()").fit(data)
+    rows = data.features * (data.features > 0.5)
+    np.testing.assert_allclose(
+        ranker.predict(sparse.csr_array(rows)), ranker.predict(rows), rtol=1e-6
+    )
+
+
+def test_a_missing_feature_of_validation_rows_is_refused() -> None:
+    data, validation = made_up(10), made_up(5, seed=1)
+    holes = validation.features.copy()
+    holes[3, 5] = np.nan
+    broken = Dataset.from_arrays(holes, validation.labels, group=validation.sizes)
+    with pytest.raises(DataError, match="feature is missing"):
+        LinearRanker("ListNet()").fit(data, eval_set=broken)
+
+
+def test_rounded_hinges_certify_the_gap_in_few_evaluations() -> None:
+    # 36 with the planes of the rounded losses; the bundle method alone takes it to 128.
+    ranker = LinearRanker("PairHinge(k=5)", alpha=1e-4).fit(made_up())
+    assert ranker.converged_
+    assert ranker.n_iter_ < 70
