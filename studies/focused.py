@@ -192,9 +192,7 @@ def _curve(item: str, standings: Sequence[Standing], why: str) -> Claim:
         says,
         "; ".join(details),
         on_a_stand_in(verdict) if why else verdict,
-        "; ".join(
-            [*([why] if why else []), "the truth of the top k decides the verdict", *left_out]
-        ),
+        "; ".join([*([why] if why else []), "the verdict is by the top-k labels", *left_out]),
     )
 
 

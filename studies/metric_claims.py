@@ -175,8 +175,8 @@ def _real(results: Mapping[str, Any]) -> list[Claim]:
                 [f"{name}.difference"], _close, _WEB,
             ),
             _claim(
-                results, f"Figure {14 + number}", "more pairs make up for wrong grades",
-                [f"{name}.grades"], _makes_up, _WEB,
+                results, f"Figure {14 + number}", "more pairs help, however many grades are wrong",
+                [f"{name}.grades"], _more_pairs_help, _WEB,
             ),
         ]  # fmt: skip
     return claims
@@ -193,7 +193,7 @@ def _ahead(*contents: Any) -> tuple[str, bool | None]:
     ) > 0 else None if max(leads) > 0 else False
 
 
-def _makes_up(contents: Any) -> tuple[str, bool | None]:
+def _more_pairs_help(contents: Any) -> tuple[str, bool | None]:
     curves = [AccuracyCurve.read(each) for each in contents]
     ranges = "; ".join(f"{c.name} {c.means[0]:.1%} to {c.means[-1]:.1%}" for c in curves)
     if len(curves) < 2:

@@ -20,9 +20,9 @@ _SETS = {
     "Yandex": "Yandex, full order",
     "MQ2007": "MQ2007, grades",
     "MQ2008": "MQ2008, grades",
-    "clean": "made up, clean tail",
-    "shuffled": "made up, shuffled tail",
-    "misled": "made up, misled tail",
+    "clean": "synthetic, clean tail",
+    "shuffled": "synthetic, shuffled tail",
+    "misled": "synthetic, misled tail",
 }
 Curves = dict[str, dict[str, dict[int, Doubles]]]
 """To each data set, each model and each k the values of all test queries."""
@@ -55,8 +55,11 @@ def _curves(results: Mapping[str, Any], measure: str) -> Curves:
     return {data: curves[data] for data in _SETS if data in curves}
 
 
-def _flat_from(points: Mapping[int, Doubles]) -> int:
-    """The smallest k whose mean is within one standard error of the best k's."""
+def _near_best(points: Mapping[int, Doubles]) -> int:
+    """The smallest k whose mean is within one standard error of the best k's.
+
+    A curve may fall again after it.
+    """
     best = max(points, key=lambda k: points[k].mean())
     for k, values in points.items():
         lag = points[best] - values
@@ -82,8 +85,8 @@ def _claims(curves: Curves) -> list[Claim]:
         if not real:
             claims.append(Claim("Lan'13", f"Figure {number}", says, "—", "not run"))
             continue
-        flats = [_flat_from(points) for name in (*real, *made) for points in curves[name].values()]
-        early = sum(flat <= 20 for flat in flats)
+        near = [_near_best(points) for name in (*real, *made) for points in curves[name].values()]
+        early = sum(k <= 20 for k in near)
         rises = sum(
             points[10].mean() > points[1].mean()
             for name in (*real, *made)
@@ -91,9 +94,9 @@ def _claims(curves: Curves) -> list[Claim]:
         )
         hurt = {name: _hurt(curves[name]) for name in (*real, *made)}
         verdict: ClaimVerdict = "partly"
-        if 2 * min(rises, early) <= len(flats):
+        if 2 * min(rises, early) <= len(near):
             verdict = "not reproduced"  # not even of most curves
-        elif early == rises == len(flats):
+        elif early == rises == len(near):
             worse = any(worse for worse, _count in hurt.values())
             verdict = "reproduced" if worse or number == 2 else "partly"
         claims.append(
@@ -101,13 +104,12 @@ def _claims(curves: Curves) -> list[Claim]:
                 "Lan'13",
                 f"Figure {number}",
                 says,
-                f"{rises} of {len(flats)} curves rise from k = 1 to 10, {early} are flat (within a "
-                "standard error of their best) from 20 or before; full order worse than k = 10 at "
-                "p < 0.05: " + ", ".join(f"{name} {w} of {n}" for name, (w, n) in hurt.items()),
+                f"{rises} of {len(near)} curves rise from k = 1 to 10, {early} come within a "
+                "standard error of their best by k = 20; full order worse than k = 10 at p < 0.05: "
+                + ", ".join(f"{name} {w} of {n}" for name, (w, n) in hurt.items()),
                 on_a_stand_in(verdict),
                 f"MQ200{6 + number}-list is not available here; {' and '.join(real)} and synthetic "
-                "queries "
-                "of 1,000 documents replace it",
+                "queries of 1,000 documents replace it",
             )
         )
     return claims
@@ -126,14 +128,14 @@ def _table(curves: Curves) -> str:
         for model, points in models.items():
             cells = [f"{points[k].mean():.4f}" if k in points else "" for k in ks]
             difference, p = _full_against_ten(points)
-            flat = _flat_from(points)
+            near = _near_best(points)
             shown = f"{difference:+.4f} (p {p:.2g})"
-            rows.append([_SETS[name], model, *cells, f"{flat}" if flat < _FULL else "all", shown])
+            rows.append([_SETS[name], model, *cells, f"{near}" if near < _FULL else "all", shown])
     return (
-        "## nDCG@10 against k\n\n*Flat from* is the smallest k within a standard error of the "
-        "best; "
+        "## nDCG@10 against k\n\n*Near best at* is the smallest k within a standard error of the "
+        "best, after which a curve may fall again; "
         "*all - 10* is the full order against k = 10, with a paired t-test over the test "
-        "queries.\n\n" + table([*head, "flat from", "all - 10"], rows)
+        "queries.\n\n" + table([*head, "near best at", "all - 10"], rows)
     )
 
 
