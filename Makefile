@@ -125,8 +125,9 @@ coverage: $(BIN)/python ## the fast tests, in two processes, with coverage and i
 	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --durations=10 $(PYTEST_ARGS)
 
 # The site must work without a network: no page may load a script, style or image from elsewhere.
+# Not --quiet: it hides warnings from --strict, too.
 docs: $(BIN)/python ## the site, in site/, with warnings as errors
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@if grep -rlE --include='*.html' \
 	  '<(script|img|iframe)[^>]+src="?(https?:)?//|<link[^>]+href="?(https?:)?//' site; \
 	then echo "The pages above load files from other hosts: serve those files from docs/." >&2; exit 1; fi

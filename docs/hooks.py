@@ -1,12 +1,16 @@
 """MkDocs hook: the pages of commands, measures and names are written from the code itself."""
 
 import inspect
+import logging
 import re
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 from types import FunctionType
 from typing import Any
+
+_log = logging.getLogger("mkdocs.hooks")
 
 # `--app` is named: left to guess, Typer would document `main` as one command without verbs.
 _WRITE = ["-m", "typer", "--app", "app", "podium.cli", "utils", "docs", "--name", "podium"]
@@ -18,6 +22,18 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         if mark in markdown:
             markdown = markdown.replace(mark, write())
     return markdown
+
+
+def on_post_build(config: Any) -> None:
+    """Warn of public names that the reference lacks, which a strict build takes for an error."""
+    pages = Path(config["site_dir"]).glob("reference/**/*.html")
+    found = {
+        each for page in pages for each in re.findall(r'id="(podium\.[\w.]+)"', page.read_text())
+    }
+    for package in PACKAGES:
+        for name in import_module(f"podium.{package}").__all__:
+            if f"podium.{package}.{name}" not in found:
+                _log.warning("No page of the reference has podium.%s.%s.", package, name)
 
 
 def _commands() -> str:

@@ -157,7 +157,8 @@ def as_page(outcomes: Mapping[str, Outcome], steps: Mapping[str, str], commit: s
     for name, command in steps.items():
         outcome = outcomes.get(name)
         cells = [name, f"`{command}`", "not run", "", ""]
-        if outcome is not None:
+        if outcome is not None:  # of the command that ran: CI's may name an earlier commit of docs
+            cells[1] = f"`{outcome.command}`"
             cells[2:] = [str(outcome.status), f"{outcome.seconds:.1f}", outcome.last_line]
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"

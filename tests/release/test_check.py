@@ -50,6 +50,15 @@ def test_what_passed_at_the_commit_is_not_run_again(tmp_path: Path) -> None:
     assert [runs(tmp_path, name) for name in ("first", "second", "third")] == [3, 5, 4]
 
 
+def test_a_row_has_the_command_that_ran(tmp_path: Path) -> None:
+    build, every = tmp_path / "build", {"first": "echo 1", "second": "echo 2"}
+    run_steps(every, build, "c0ffee")
+    run_steps({"second": "echo 2"}, build, "c0ffee", every={**every, "first": "echo later"})
+    page = (build / "release-check.md").read_text()
+    assert "| first | `echo 1` | 0 |" in page
+    assert "later" not in page
+
+
 def test_one_step_leaves_what_is_known_of_the_others(tmp_path: Path) -> None:
     build, every = tmp_path / "build", steps(tmp_path)
     page = build / "release-check.md"
