@@ -9,7 +9,8 @@ import pytest
 
 from podium.data import Dataset, Judgments, Rankings
 from podium.errors import ArgumentError, DataError, PodiumError
-from podium.measures import P, concat_evaluations, evaluate, nDCG, parse_measure
+from podium.measures import Evaluation, P, concat_evaluations, evaluate, nDCG, parse_measure
+from podium.measures.measure_dict import ByMeasure
 
 LABELS = [0, 2, 1, 1, 0]
 SCORES = [0.1, 0.9, 0.5, 0.3, 0.8]
@@ -200,3 +201,29 @@ def test_long_inputs_are_split_among_threads_and_no_more(
     assert result["P@1"].tolist() == [1.0] * queries
     assert len(seen) == ranges
     assert [first for first, _ in sorted(seen)][1:] == [last for _, last in sorted(seen)][:-1]
+
+
+def test_weights_of_queries_enter_sums_and_geometric_means() -> None:
+    found = evaluate(
+        ["num_ret", "gm_map"], labels=LABELS, scores=SCORES, group=[3, 2], query_weight=[1.0, 3.0]
+    )
+    assert found.means["num_ret"] == 3 + 3 * 2
+    assert found.means["gm_map"] == pytest.approx((1.0 * 0.5**3) ** (1 / 4))
+
+
+def test_a_missing_value_is_null_in_arrow() -> None:
+    found = evaluate("AP", labels=LABELS, scores=SCORES, group=[3, 2])
+    (measure,) = found.values
+    values = ByMeasure({measure: np.array([0.5, np.nan])})
+    column = Evaluation(found.query_ids, values, found.conventions).to_arrow()["AP"]
+    assert column.to_pylist() == [0.5, None]
+
+
+def test_blocks_without_weights_weigh_one_beside_those_with_weights() -> None:
+    arrays = {"labels": LABELS, "scores": SCORES, "group": [3, 2]}
+    plain = evaluate("AP", **arrays)  # type: ignore[arg-type]
+    weighted = evaluate("AP", **arrays, query_weight=[1.0, 3.0])  # type: ignore[arg-type]
+    assert concat_evaluations([plain, plain]).query_weights is None
+    both = concat_evaluations([plain, weighted]).query_weights
+    assert both is not None
+    assert both.tolist() == [1, 1, 1, 3]
