@@ -15,9 +15,9 @@ from podium.studio.accounts.throttling import count_attempt, take_back
 from podium.studio.errors import RefusedError
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
-from podium.studio.store.tables import AuthSession, SignInFailure
+from podium.studio.store.tables import AuthSession, SignInFailure, User
 from podium.studio.web.access import COOKIE
-from tests.studio.factories import PASSWORD, make_project
+from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.server import serving
 from tests.studio.test_app import sign_in
 
@@ -75,6 +75,42 @@ def test_forms_of_other_sites_change_nothing(engine, browser, ann):
     api = f"/api/v1/projects/{project}/next"
     assert browser.post(api, json={"tab": "t"}).status_code == 403
     assert browser.post(api, json={"tab": "t"}, headers={"x-csrf-token": csrf}).is_success
+
+
+def test_forms_of_other_sites_do_not_change_an_account(engine, browser):
+    sign_in(browser, EMAIL)
+    csrf = csrf_of(browser)
+    assert browser.post("/account/language", data={"language": "de"}).status_code == 403
+    change = {"language": "de"}
+    assert browser.put("/api/v1/me/language", json=change).status_code == 403
+    assert reading(engine, lambda c: c.scalar(select(User.language))) == ""
+    sent = browser.put("/api/v1/me/language", json=change, headers={"x-csrf-token": csrf})
+    assert sent.status_code == 204
+    assert reading(engine, lambda c: c.scalar(select(User.language))) == "de"
+
+
+def test_forms_with_files_tell_in_the_body_that_they_are_ours(engine, browser, ann):
+    project = make_project(engine, [ann], queries=0)
+    sign_in(browser, EMAIL)
+    form = {"source": "candidates"}
+    files = {"candidates": ("c.jsonl", b"{}")}
+    assert browser.post(f"/projects/{project}/import", data=form, files=files).status_code == 403
+    form["csrf"] = csrf_of(browser)
+    assert browser.post(f"/projects/{project}/import", data=form, files=files).status_code == 303
+    for number in ("²", "-1", "1e1", "9" * 40, "0"):  # the only project is number 1
+        answer = browser.post(f"/projects/{number}/import", data=form, files=files)
+        assert answer.status_code == 404
+
+
+def test_assessors_are_told_who_may_import(engine, browser, ann):
+    (owner,) = make_people(engine, 1)
+    project = make_project(engine, [owner, ann])
+    sign_in(browser, EMAIL)
+    answer = browser.post(
+        f"/api/v1/projects/{project}/imports", headers={"x-csrf-token": csrf_of(browser)}
+    )
+    assert answer.status_code == 403
+    assert answer.json()["detail"] == "Only managers of the project may do this."
 
 
 def test_signing_in_needs_our_own_form(browser):
