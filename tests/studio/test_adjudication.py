@@ -11,7 +11,7 @@ from podium.studio.accounts.identity import Member, Person
 from podium.studio.accounts.service import add_user
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.execution import execute
-from podium.studio.jobs.queue import JobContext, claim
+from podium.studio.jobs.queue import JobContext, enqueue
 from podium.studio.judging import adjudication, corrections
 from podium.studio.judging.judged import load_judged_query
 from podium.studio.judging.service import AnswerChange, JudgingService
@@ -19,12 +19,13 @@ from podium.studio.projects.changes import change_project
 from podium.studio.projects.progress import project_progress
 from podium.studio.reporting import reports
 from podium.studio.reporting.query_results import query_results
-from podium.studio.reporting.reports import KIND, report_of, request_report, run_report
+from podium.studio.reporting.reports import KIND, report_of, run_report
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
 from podium.studio.store.tables import LogEntry
 from podium.studio.store.tokens import new_token
+from tests.studio.claimed_jobs import claimed_job
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import program, row_of
 from tests.studio.judging_helpers import judge_all, queries_of, truth
@@ -59,8 +60,7 @@ class Interrupted(JobContext):
 
 
 def make_report(engine, project, user, interruption=None):
-    request_report(engine, project, user)
-    job = in_transaction(engine, lambda c: claim(c, "w", [KIND]))
+    job = claimed_job(engine, KIND, lambda c: enqueue(c, project, user, KIND, {}))
     work = Interrupted(engine, Settings(database="sqlite://"), job)
     work.interruption = interruption
     execute(run_report, work)

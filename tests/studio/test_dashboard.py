@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from podium.studio.accounts.service import add_user
-from podium.studio.jobs.queue import JobContext, claim, enqueue
+from podium.studio.jobs.queue import JobContext, enqueue
 from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.reporting import reports
 from podium.studio.settings import Settings
@@ -18,6 +18,7 @@ from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.rows import ReportRow
 from podium.studio.store.tables import Gold, Job, LogEntry, ProjectQuery, QueryFigures
 from podium.studio.store.tokens import new_token
+from tests.studio.claimed_jobs import claimed_job
 from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.http_client import Browser, program, row_of
 from tests.studio.postgres import wait_until
@@ -45,8 +46,8 @@ def judge_all(engine, project, user, choose=truth, service=None):
 
 def make_report(engine, project, user):
     """The report as a worker makes it."""
-    in_transaction(engine, lambda c: enqueue(c, project, user, reports.KIND, {}))
-    job = in_transaction(engine, lambda c: claim(c, "w", [reports.KIND]))
+    kind = reports.KIND
+    job = claimed_job(engine, kind, lambda c: enqueue(c, project, user, kind, {}))
     reports.run_report(JobContext(engine, Settings(), job))
     return reading(engine, lambda c: reports.report_of(c, project))
 

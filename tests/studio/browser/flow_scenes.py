@@ -12,7 +12,7 @@ from benchmarks._chat_endpoint import ChatServer, serve_chat
 from podium.studio.accounts.crowd import make_link
 from podium.studio.accounts.identity import Member, Person
 from podium.studio.jobs.execution import JobFunction, execute
-from podium.studio.jobs.queue import JobContext, claim
+from podium.studio.jobs.queue import JobContext
 from podium.studio.judging.adjudication import set_adjudicator
 from podium.studio.judging.training import Example, set_training
 from podium.studio.models.assessors import RUN, ModelRow, ModelSettings, add_model, start_run
@@ -22,9 +22,11 @@ from podium.studio.projects.service import project_row
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
+from podium.studio.store.rows import JobRow
 from podium.studio.store.tables import ProjectQuery
 from tests.studio.browser.project_scenes import busy_project
 from tests.studio.browser.scenes import Stage, scene
+from tests.studio.claimed_jobs import claimed_job
 
 
 def manager(stage: Stage, project: int) -> Member:
@@ -51,16 +53,14 @@ def judged_by_model(stage: Stage, project: int) -> ModelRow:
             endpoint=url, model="tiny-judge", max_money=2, prompt_price=0.15, answer_price=0.6
         )
         row = in_transaction(stage.engine, lambda c: add_model(c, who, settings, wanted))
-        in_transaction(stage.engine, lambda c: start_run(c, who, settings, row.id))
-        _do(stage, RUN, run_model, settings)
-    in_transaction(stage.engine, lambda c: request_audit(c, who, row.id))
-    _do(stage, AUDIT, run_audit, settings)
+        run = claimed_job(stage.engine, RUN, lambda c: start_run(c, who, settings, row.id))
+        _do(stage, run, run_model, settings)
+    audit = claimed_job(stage.engine, AUDIT, lambda c: request_audit(c, who, row.id))
+    _do(stage, audit, run_audit, settings)
     return row
 
 
-def _do(stage: Stage, kind: str, function: JobFunction, settings: Settings) -> None:
-    job = in_transaction(stage.engine, lambda c: claim(c, "test", [kind]))
-    assert job is not None
+def _do(stage: Stage, job: JobRow, function: JobFunction, settings: Settings) -> None:
     assert execute(function, JobContext(stage.engine, settings, job)).name == "done"
 
 
