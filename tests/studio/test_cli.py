@@ -252,6 +252,21 @@ def test_an_archived_project_imports_nothing(tmp_path):
     engine.dispose()
 
 
+@pytest.mark.parametrize(
+    "name", ["podium-studio.db", "podium-studio.db-wal", "podium-studio.db-shm"]
+)
+@pytest.mark.parametrize("words", [("backup",), ("project", "export", 1)])
+def test_the_database_is_not_written_over(words, name, tmp_path):
+    run("migrate", folder=tmp_path)
+    run("user", "add", "ann@example.org", "--no-password", folder=tmp_path)
+    run("project", "create", "Shoes", "--owner", "ann@example.org", folder=tmp_path)
+    told = run(*words, name, folder=tmp_path, fails=True)
+    assert f"{name} is one of the files to read. Name another file to write." in told
+    engine = connect(Settings(database=f"sqlite:///{tmp_path / 'podium-studio.db'}"))
+    assert row_of(engine, 1).name == "Shoes"
+    engine.dispose()
+
+
 def test_from_an_empty_database_to_labels_without_a_server(database, tmp_path):
     def podium(*words, **more):
         return run(*words, "--database", database, folder=tmp_path, **more)

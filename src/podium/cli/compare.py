@@ -11,6 +11,7 @@ import typer
 from podium.cli.evaluate import ConventionName, Measure, Truth, read_systems
 from podium.cli.failing import one_line_errors
 from podium.cli.options import JsonOutput
+from podium.cli.outputs import require_other_file
 from podium.cli.powered import MachineLabels, print_powered
 from podium.cli.printing import on_terminal, print_notes, print_table
 from podium.cli.progress import spinner
@@ -144,6 +145,7 @@ def _compare(
                 path=path,
                 hint=f"Name a file that ends with {', '.join(_WRITERS)}.",
             )
+        require_other_file(path, truth, *runs, asked.slices, asked.topics, asked.documents)
     if asked.machine is not None:
         others = {
             "--output": bool(output),

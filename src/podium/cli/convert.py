@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from podium.cli.options import Whole
+from podium.cli.outputs import require_other_file
 from podium.cli.progress import byte_progress
 from podium.cli.reading import Reading, reads_data
 from podium.data import Dataset, Judgments, PreferenceLevels, Preferences, format_of
@@ -47,6 +48,7 @@ def convert_command(
             data = data.normalise(normalise)
         return data if top_k is None else data.top_k(top_k, seed=seed)
 
+    require_other_file(target, source, reading.group)
     source_type = reading.format_of(source)
     target_type = format_of(target, target_format)
     if source_type.kind in (Preferences, PreferenceLevels) and target_type.kind is Judgments:

@@ -151,6 +151,7 @@ def log_command(
         upload_feature_set,
     )
 
+    require_other_file(output, definitions, queries, labels)
     defined = FeatureDefinitions.read(definitions)
     retry = Retry(attempts=retries)
     judgments = LabelSource(labels, top_k, 0).judgments

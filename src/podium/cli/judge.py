@@ -26,6 +26,7 @@ from podium.cli.judge_model import (
     Repeats,
     RubricFile,
 )
+from podium.cli.outputs import require_other_file
 from podium.cli.pool import CandidatePool
 from podium.cli.printing import print_table
 from podium.data import CandidateList, write_qrels
@@ -120,8 +121,13 @@ def judge_command(
     """
     from podium.judging import SessionFile, model_scores, read_answers
 
+    is_folder = Path(session).is_dir() or session.endswith("/")
+    kept = Path(session) / "answers.jsonl" if is_folder else Path(f"{session}.answers.jsonl")
+    begun = map(str, Path(session).glob(f"*{_ENDING}"))
+    require_other_file(
+        export, session, *begun, source, run, topics, documents, prior, answers or str(kept)
+    )
     pool = CandidatePool(source, run, topics, documents, depth, query)
-
     orders = {} if prior is None else model_scores(read_answers(prior))
 
     def start(chosen: CandidateList, path: Path) -> SessionFile:
@@ -130,7 +136,6 @@ def judge_command(
         new = _new_session(chosen, k or 10, algorithm or "adaptive", budget, seed or 0)
         return SessionFile.create(path, new, _about(chosen))
 
-    is_folder = Path(session).is_dir() or session.endswith("/")
     asked = {"k": k, "algorithm": algorithm, "budget": budget, "seed": seed}
 
     def judge_all(
@@ -157,7 +162,6 @@ def judge_command(
         if export is not None:
             _export(sessions, export, ties)
         return
-    kept = Path(session) / "answers.jsonl" if is_folder else Path(f"{session}.answers.jsonl")
     if is_folder:
         Path(session).mkdir(parents=True, exist_ok=True)
     options = ModelOptions(

@@ -12,6 +12,7 @@ from podium.cli.studio_database import (
     confirm,
     engine_for,
     need_studio,
+    require_not_database,
     say,
     settings_for,
 )
@@ -107,6 +108,7 @@ def backup(
     from podium.studio.store.backup import back_up
 
     with engine_for(database) as engine:
+        require_not_database(output, engine)
         archive = back_up(engine, settings_for(database), output)
     say(f"Wrote {output}: {archive.log_entries} log entries, digest {archive.log_digest[:16]}.")
 
@@ -249,6 +251,7 @@ def export_command(
     from podium.studio.transfer.exports import ExportOptions
 
     with engine_for(database) as engine:
+        require_not_database(output, engine)
         row = reading(engine, lambda c: project_row(c, project))
         options = ExportOptions.model_construct(
             content=content,

@@ -6,11 +6,13 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
+from podium.cli.outputs import require_other_file
 from podium.cli.text import shown
 from podium.errors import ArgumentError, DataError, MissingPackageError
 
@@ -109,6 +111,13 @@ def _hint(backend: str, problem: str, operational: bool) -> str:
             return "Does its server run, and let this user in?"
         return _MIGRATE if problem.endswith("does not exist") else ""
     return next((hint for words, hint in _SQLITE_HINTS.items() if words in problem), "")
+
+
+def require_not_database(output: Path, engine: Engine) -> None:
+    """Refuse an output that is a file of the SQLite database in use."""
+    if engine.dialect.name == "sqlite" and engine.url.database:
+        files = (f"{engine.url.database}{ending}" for ending in ("", "-wal", "-shm"))
+        require_other_file(str(output), *files)
 
 
 def confirm(question: str, *, yes: bool) -> None:

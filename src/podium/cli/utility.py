@@ -188,6 +188,7 @@ def report_command(
 
     With `--truth` and `--run` it also shows which comparisons of your systems flip.
     """
+    require_other_file(output, preferences, truth, *(runs or ()))
     pairs = _read(preferences, grades, depth)
     model = DCGLearn(weight, form, decreasing, tie_weight, much, normalised, random_state=seed)
     with stage_progress() as stage:
