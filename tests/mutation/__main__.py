@@ -67,11 +67,11 @@ def _sample(module: Module, count: int, seed: int) -> list[Mutant]:
 def _plan(mutant: Mutant, maps: list[TestFile], budget: float) -> Plan:
     """The tests to run for a mutant, a file after the other, the quickest first.
 
-    Lines that run when the module is loaded belong to no test, or to the one that happened to load
-    it: for these, the tests that reach the module at all are run.
+    Lines that run when the module is loaded belong to no test: for these, the tests that reach the
+    module at all are run.
     """
     found = [each.reaching(mutant.file, mutant.line, mutant.last) for each in maps]
-    if mutant.at_import or not any(found):
+    if not any(found):
         found = [each.touching(mutant.file) for each in maps]
     times = {test: took for each in maps for test, took in each.seconds.items()}
     chosen: dict[str, list[str]] = {}

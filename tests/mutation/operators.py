@@ -49,7 +49,6 @@ class Mutant:
         where: The function or class that holds the change, by its qualified name.
         line: The number of the first line that changes.
         last: The number of the last line that changes.
-        at_import: Whether the line runs when the module is loaded, and not when a test calls it.
         operator: What kind of change it is.
         text: The whole text of the changed file.
         original: The whole text of the file as it is.
@@ -59,7 +58,6 @@ class Mutant:
     where: str
     line: int
     last: int
-    at_import: bool
     operator: str
     text: str
     original: str
@@ -92,7 +90,7 @@ def mutants_of(file: str, text: str) -> list[Mutant]:
     finder = _Finder(text)
     finder.visit(tree)
     found = []
-    for start, stop, new, where, at_import, operator in finder.changes:
+    for start, stop, new, where, operator in finder.changes:
         changed = finder.changed(start, stop, new)
         try:
             if ast.dump(ast.parse(changed)) == same:
@@ -100,21 +98,20 @@ def mutants_of(file: str, text: str) -> list[Mutant]:
         except SyntaxError:
             continue
         first, last = finder.line_of(start), finder.line_of(max(start, stop - 1))
-        found.append(Mutant(file, where, first, last, at_import, operator, changed, text))
+        found.append(Mutant(file, where, first, last, operator, changed, text))
     return sorted(found, key=lambda mutant: (mutant.line, mutant.operator, mutant.text))
 
 
 class _Finder(ast.NodeVisitor):
-    """Collects changes: first byte, byte after the last, new text, qualified name, when, kind."""
+    """Collects changes as (first byte, byte after the last, new text, qualified name, kind)."""
 
     def __init__(self, text: str) -> None:
-        self.changes: list[tuple[int, int, str, str, bool, str]] = []
+        self.changes: list[tuple[int, int, str, str, str]] = []
         self._source = text.encode()
         self._starts = [0]
         for line in self._source.splitlines(keepends=True):
             self._starts.append(self._starts[-1] + len(line))
         self._names: list[str] = []
-        self._functions = 0  # how many of them, one in the other, hold the place
 
     def changed(self, start: int, stop: int, new: str) -> str:
         return (self._source[:start] + new.encode() + self._source[stop:]).decode()
@@ -128,9 +125,7 @@ class _Finder(ast.NodeVisitor):
         self._names.append(node.name)
         for default in [*node.args.defaults, *filter(None, node.args.kw_defaults)]:
             self.visit(default)
-        self._functions += 1
         self._body(node.body)
-        self._functions -= 1
         self._names.pop()
 
     visit_AsyncFunctionDef = visit_FunctionDef
@@ -300,7 +295,7 @@ class _Finder(ast.NodeVisitor):
         self._change(self._start(node), self._stop(node), new, kind)
 
     def _change(self, start: int, stop: int, new: str, kind: str) -> None:
-        self.changes.append((start, stop, new, ".".join(self._names), not self._functions, kind))
+        self.changes.append((start, stop, new, ".".join(self._names), kind))
 
     def _body(self, body: list[ast.stmt]) -> None:
         for statement in body:
