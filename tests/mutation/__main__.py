@@ -67,8 +67,8 @@ def _sample(module: Module, count: int, seed: int) -> list[Mutant]:
 def _plan(mutant: Mutant, maps: list[TestFile], budget: float) -> Plan:
     """The tests to run for a mutant, a file after the other, the quickest first.
 
-    Lines that run when the module is loaded belong to no test: for these, the tests that reach the
-    module at all are run.
+    Lines that run only when the module is loaded belong to no test: for these, the tests that reach
+    the module at all are run.
     """
     found = [each.reaching(mutant.file, mutant.line, mutant.last) for each in maps]
     if not any(found):

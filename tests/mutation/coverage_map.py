@@ -7,9 +7,12 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from types import ModuleType
 from typing import Any
 
@@ -116,7 +119,7 @@ class _Work:
         measuring = coverage.Coverage(
             data_file=None, config_file=False, include=[f"{package}/*"], messages=False
         )
-        plugin = _Plugin(measuring)
+        plugin = _Plugin(measuring, area_of(self.file))
         measuring.start()
         pytest.main([self.file, *options(self.tree, self.slow)], plugins=[plugin])
         measuring.stop()
@@ -151,14 +154,19 @@ def _place_in(tree: Tree) -> Callable[[ModuleType], str | None]:
 class _Plugin:
     """Switches coverage's context with the test, and keeps the time of those that pass."""
 
-    def __init__(self, measuring: Any) -> None:
+    def __init__(self, measuring: Any, area: str) -> None:
         self._measuring = measuring
+        self._area = area
         self._failed: set[str] = set()
         self._times: dict[str, float] = {}
 
     @property
     def seconds(self) -> dict[str, float]:
         return {test: took for test, took in self._times.items() if test not in self._failed}
+
+    def pytest_collection_finish(self) -> None:
+        # What runs when a module is loaded belongs to no test, and not to the first to load it.
+        load_modules(f"podium.{self._area}")
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self._measuring.switch_context(nodeid)
@@ -170,6 +178,23 @@ class _Plugin:
 
     def pytest_runtest_logfinish(self) -> None:
         self._measuring.switch_context("")
+
+
+def area_of(path: str) -> str:
+    """The package that a test file, or a folder of the package, is about.
+
+    Example:
+        >>> area_of("tests/studio/attacks/test_members.py"), area_of("src/podium/studio")
+        ('studio', 'studio')
+    """
+    return path.removeprefix("tests/").removeprefix(f"{SOURCE}/").partition("/")[0]
+
+
+def load_modules(package: str) -> None:
+    """Load a package with all its modules, but for those that cannot be loaded by themselves."""
+    for module in walk_packages(import_module(package).__path__, f"{package}.", lambda _: None):
+        with suppress(Exception):  # such as Alembic's env.py
+            import_module(module.name)
 
 
 def options(tree: Tree, slow: bool) -> list[str]:
