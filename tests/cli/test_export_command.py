@@ -100,6 +100,33 @@ def test_extractors_are_read_from_a_file() -> None:
     assert extractors[0]["query_extractor"]["query"] == {"match": {"title": "{{q}}"}}
 
 
+@pytest.mark.parametrize(
+    ("source", "name", "command"),
+    [
+        ("ranker.podium", "model.onnx", "export kept/model.onnx --to onnx"),
+        ("ranker.podium", "golden.jsonl", "export kept/golden.jsonl --to solr"),
+        ("extractors.json", "features.json",
+         "export ranker.podium --to solr --extractors kept/features.json"),
+        ("held.txt", "manifest.json",
+         "export plain.podium --to solr --validation kept/manifest.json --format letor"),
+    ],
+)  # fmt: skip
+def test_no_input_is_written_over(source: str, name: str, command: str, tmp_path: Path) -> None:
+    Path("extractors.json").write_text("{}")
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / name).write_bytes(Path(source).read_bytes())
+    words = [word.replace("kept/", f"{kept}/") for word in command.split()]
+    message = fail(*words, "-o", kept)
+    assert f"{kept / name} is one of the files to read. Name another folder." in message
+    assert [path.name for path in kept.iterdir()] == [name]
+    assert (kept / name).read_bytes() == Path(source).read_bytes()
+    # Beside files of an export, nothing is lost.
+    (kept / name).rename(kept / "input")
+    run(*[word.replace(name, "input") for word in words], "-o", kept)
+    assert (kept / "input").read_bytes() == Path(source).read_bytes()
+
+
 def test_refusals_say_what_to_do() -> None:
     message = fail("export", "ranker.podium", "--to", "opensearch", "--engine-version", "3.1")
     assert "OpenSearch cannot express missing values" in message

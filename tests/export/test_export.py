@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import resource
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,7 +17,7 @@ import podium
 from podium.data import Dataset
 from podium.errors import ArgumentError, DataError
 from podium.export import ExportFolder, ExportSettings, export_ranker, verify_export
-from podium.export.folder import REFERENCE, write_folder
+from podium.export.folder import REFERENCE, GoldenRows, write_folder
 from podium.export.reading import model_of_ranker, read_model
 from podium.export.reference import read_reference, reference_bytes
 from podium.export.scorers import LinearModel
@@ -176,6 +177,45 @@ def test_a_manifest_that_could_not_be_opened_is_not_written(tmp_path: Path) -> N
     with pytest.raises(ValueError, match="'no name' is not a name"):
         write_folder(tmp_path / "other", manifest, export.golden_rows(), {REFERENCE: b""})
     assert not (tmp_path / "other").exists()
+
+
+def test_a_full_disk_leaves_the_export_before(tmp_path: Path) -> None:
+    ranker = TreeRanker(n_estimators=2).fit(queries())
+    export = export_ranker(ranker, "vespa", tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    rows, files = export.golden_rows(), {REFERENCE: b"new", "zz.json": b"x" * 200}
+    golden = GoldenRows(rows.values[:1], rows.scores[:1])  # what fits into buffers fails last
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(DataError, match=r"cannot be written \(File too large\)"):
+            write_folder(tmp_path, export.manifest, golden, files)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_file_of_the_export_before_is_kept_if_it_is_read(tmp_path: Path) -> None:
+    ranker = TreeRanker(n_estimators=2).fit(queries())
+    export_ranker(ranker, "opensearch", tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    options = ExportSettings(inputs=[tmp_path / "featureset.json"])
+    with pytest.raises(ArgumentError, match=r"featureset\.json is one of the files to read"):
+        export_ranker(ranker, "vespa", tmp_path, options)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_the_manifest_of_something_else_is_not_replaced(tmp_path: Path) -> None:
+    ranker, manifest = TreeRanker(n_estimators=2).fit(queries()), tmp_path / "manifest.json"
+    for text in ('{"shards": []}', "[1]"):
+        manifest.write_text(text)
+        with pytest.raises(ArgumentError, match=r"manifest\.json is not of an export"):
+            export_ranker(ranker, "vespa", tmp_path)
+        assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+            "manifest.json": text
+        }
+    manifest.write_text('{"target": "ves')  # an export that was cut short
+    assert export_ranker(ranker, "vespa", tmp_path).manifest.target == "vespa"
 
 
 def test_an_unknown_target_is_refused(tmp_path: Path) -> None:

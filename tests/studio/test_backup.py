@@ -16,7 +16,7 @@ from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.settings import Settings
 from podium.studio.store.backup import _without_password, back_up, log_digest, restore
 from podium.studio.store.database import connect, in_transaction, reading
-from podium.studio.store.migrate import downgrade, revisions
+from podium.studio.store.migrate import downgrade, revisions, upgrade
 from podium.studio.store.rows import ProjectQueryRow
 from podium.studio.store.tables import LogEntry, Project, ProjectQuery
 from tests.studio.conftest import next_number
@@ -213,6 +213,29 @@ def test_a_backup_may_have_the_name_of_what_is_in_it(engine, database, empty, tm
 )
 def test_the_password_is_taken_out_of_the_url(given, url, password):
     assert _without_password(f"postgresql{given}") == (f"postgresql{url}", password)
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_a_folder_that_cannot_be_written_is_told(engine, database, tmp_path):
+    target = tmp_path / "absent" / "b.zip"
+    with pytest.raises(DataError, match=r"absent/b\.zip: cannot be written"):
+        back_up(engine, Settings(database=database), target)
+
+
+@pytest.mark.parametrize("parameters", ["", "&mode=rwc"])
+def test_nobody_else_can_read_a_new_database_file_of_a_uri(tmp_path, parameters):
+    mask = os.umask(0)
+    try:
+        engine = connect(
+            Settings(database=f"sqlite:///file:{tmp_path}/a%2Edb?uri=true{parameters}")
+        )
+        upgrade(engine)
+        engine.dispose()
+    finally:
+        os.umask(mask)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert modes["a.db"] == 0o600
+    assert {name.partition("-")[0] for name in modes} == {"a.db"}
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)

@@ -252,19 +252,25 @@ def test_an_archived_project_imports_nothing(tmp_path):
     engine.dispose()
 
 
-@pytest.mark.parametrize(
-    "name", ["podium-studio.db", "podium-studio.db-wal", "podium-studio.db-shm"]
-)
+@pytest.mark.parametrize("ending", ["", "-wal", "-shm", "-journal"])
 @pytest.mark.parametrize("words", [("backup",), ("project", "export", 1)])
-def test_the_database_is_not_written_over(words, name, tmp_path):
-    run("migrate", folder=tmp_path)
-    run("user", "add", "ann@example.org", "--no-password", folder=tmp_path)
-    run("project", "create", "Shoes", "--owner", "ann@example.org", folder=tmp_path)
-    told = run(*words, name, folder=tmp_path, fails=True)
-    assert f"{name} is one of the files to read. Name another file to write." in told
-    engine = connect(Settings(database=f"sqlite:///{tmp_path / 'podium-studio.db'}"))
+def test_the_database_is_not_written_over(words, ending, tmp_path):
+    """Under whatever name it is in use."""
+    (tmp_path / "link.db").symlink_to("real.db")
+    run("migrate", "--database", "sqlite:///real.db", folder=tmp_path)
+    added = "user", "add", "ann@example.org", "--no-password"
+    run(*added, "--database", "sqlite:///real.db", folder=tmp_path)
+    made = "project", "create", "Shoes", "--owner", "ann@example.org"
+    run(*made, "--database", "sqlite:///real.db", folder=tmp_path)
+    for name in ("real.db", "link.db", "file:re%61l.db?uri=true", "file:link.db?uri=true"):
+        database = f"sqlite:///{name}"
+        told = run(*words, f"real.db{ending}", "--database", database, folder=tmp_path, fails=True)
+        assert f"real.db{ending} is one of the files to read. Name another file" in told, name
+    engine = connect(Settings(database=f"sqlite:///{tmp_path / 'real.db'}"))
     assert row_of(engine, 1).name == "Shoes"
     engine.dispose()
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left <= {"link.db", "real.db", "real.db-wal", "real.db-shm", "exports"}
 
 
 def test_from_an_empty_database_to_labels_without_a_server(database, tmp_path):

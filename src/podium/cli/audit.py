@@ -98,7 +98,9 @@ def audit_command(
     if answers is None:
         raise ArgumentError("there are no answers to audit", hint="Name a log, or give --plan.")
     for written in (sheet, output):
-        require_other_file(written, answers, *(people or ()), source, groups)
+        require_other_file(
+            written, answers, *(people or ()), source, run, topics, documents, groups
+        )
     log = read_answers(answers)
     if sample is not None:
         if sheet is None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from podium.cli.evaluate import ConventionName, Measure
+from podium.cli.outputs import require_other_file
 from podium.cli.progress import byte_progress, spinner
 from podium.cli.reading import Reading, reads_data
 from podium.data.files import open_write
@@ -48,6 +49,7 @@ def card_command(
             path=output,
             hint="Name a file that ends in .md or .html.",
         )
+    require_other_file(output, source, data, reading.group)
     if _is_ranker(source):
         card = _model_card(source, data, measures, conventions, repeats, reading)
     elif data is not None or measures or conventions:

@@ -145,7 +145,8 @@ def _compare(
                 path=path,
                 hint=f"Name a file that ends with {', '.join(_WRITERS)}.",
             )
-        require_other_file(path, truth, *runs, asked.slices, asked.topics, asked.documents)
+        texts = (asked.topics, asked.documents)
+        require_other_file(path, truth, *runs, asked.slices, *texts, reading.group)
     if asked.machine is not None:
         others = {
             "--output": bool(output),

@@ -50,7 +50,7 @@ def drift_command(
     At most the share LEVEL of features that have not changed is reported.
     """
     paths = [path for path in (train, today, yesterday) if path is not None]
-    require_other_file(report, *paths, ranker)
+    require_other_file(report, *paths, ranker, reading.group)
     logs = [path for path in paths if _is_log(path)]
     if ranker is not None and len(logs) == len(paths):
         raise ArgumentError("--ranker scores data, and there are logs only", hint="Leave it out.")

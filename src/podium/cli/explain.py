@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from podium.cli.options import JsonOutput, ReportFile, check_report_name
+from podium.cli.outputs import require_other_file
 from podium.cli.printing import on_terminal, print_facts, print_notes, print_table
 from podium.cli.progress import byte_progress
 from podium.cli.reading import Reading, reads_data
@@ -49,6 +50,7 @@ def explain_command(
     query where it is. Documents without ids are named by their position in the query, from 0.
     """
     check_report_name(output)
+    require_other_file(output, ranker, data, reading.group)
     # Imported here: rankers need packages that other commands do not.
     from podium.explain import explanation_html, smallest_changes
     from podium.rankers import CascadeRanker, load_ranker

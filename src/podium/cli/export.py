@@ -151,6 +151,7 @@ def export_command(
         sample=sample,
         measure=measured,
         raw=raw,
+        inputs=[str(path) for path in (extractors, definitions, validation) if path is not None],
     )
     folder = output or f"{ranker}.{target}"
     export = export_ranker(ranker, target, folder, options)

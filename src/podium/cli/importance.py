@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from podium.cli.options import JsonOutput, ReportFile, check_report_name
+from podium.cli.outputs import require_other_file
 from podium.cli.printing import print_notes, print_table
 from podium.cli.progress import byte_progress, spinner
 from podium.cli.reading import Reading, reads_data
@@ -53,6 +54,7 @@ def importance_command(
     features that no score depends on are named.
     """
     check_report_name(output)
+    require_other_file(output, ranker, data, reading.group)
     # Imported here: rankers need packages that other commands do not.
     from podium.explain import importance_html, permutation_importance
     from podium.rankers import load_ranker

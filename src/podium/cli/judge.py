@@ -6,6 +6,7 @@ import getpass
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from hashlib import sha256
+from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
@@ -31,7 +32,7 @@ from podium.cli.pool import CandidatePool
 from podium.cli.printing import print_table
 from podium.data import CandidateList, write_qrels
 from podium.data.html_text import plain_text
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
     from podium.judging import Session, SessionFile
@@ -123,10 +124,12 @@ def judge_command(
 
     is_folder = Path(session).is_dir() or session.endswith("/")
     kept = Path(session) / "answers.jsonl" if is_folder else Path(f"{session}.answers.jsonl")
-    begun = map(str, Path(session).glob(f"*{_ENDING}"))
-    require_other_file(
-        export, session, *begun, source, run, topics, documents, prior, answers or str(kept)
-    )
+    inputs = (source, run, topics, documents, prior, answers or str(kept))
+    require_other_file(export, *inputs, None if is_folder else session)
+    if is_folder and export is not None and realpath(export).endswith(_ENDING):
+        raise ArgumentError(
+            f"{export} has the ending of a session", hint="Name another file to export to."
+        )
     pool = CandidatePool(source, run, topics, documents, depth, query)
     orders = {} if prior is None else model_scores(read_answers(prior))
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
-from os.path import realpath
+from os.path import realpath, samestat
 from pathlib import Path
 
+from podium.data.formats.letor import GROUP_SUFFIX
 from podium.errors import ArgumentError
+
+_STDIN = 0
 
 
 def require_other_file(output: str | None, *inputs: str | None) -> None:
@@ -14,15 +18,30 @@ def require_other_file(output: str | None, *inputs: str | None) -> None:
 
     Judgments that a model was written over cannot be recovered. Commands ask for it first, before a
     training that may take hours.
+
+    Args:
+        output: The file to write; None and - are not one.
+        inputs: The files and folders to read, - for standard input. What lies beside or in them
+            and is read with them counts, too.
     """
     if output is None or output == "-":
         return
     for path in inputs:
         with suppress(OSError):  # whoever reads or writes it explains what is wrong with a path
-            if path is not None and _is_same_file(Path(output), Path(path)):
+            if path is not None and _is_read(path, Path(output)):
                 raise ArgumentError(
                     f"{output} is one of the files to read", hint="Name another file to write."
                 )
+
+
+def _is_read(path: str, output: Path) -> bool:
+    if path == "-":
+        return output.is_file() and samestat(os.fstat(_STDIN), output.stat())
+    if Path(path).is_dir():
+        real = Path(realpath(output))
+        return real.parent == Path(realpath(path)) and real.suffix != ".html"  # not read as data
+    sidecar = f"{path}{GROUP_SUFFIX}"
+    return _is_same_file(output, Path(path)) or _is_same_file(output, Path(sidecar))
 
 
 def _is_same_file(output: Path, other: Path) -> bool:

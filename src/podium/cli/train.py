@@ -183,7 +183,7 @@ def train_command(
     Ctrl-C saves the best model so far and ends with status 130; trees and networks on a cluster go
     on from --checkpoints instead. A report at the end tells what was read, used and learned.
     """
-    require_other_file(output, data, validation, labels, topics, documents)
+    require_other_file(output, data, validation, labels, topics, documents, reading.group)
     parameters = parse_settings(settings)
     texts = TextSource(topics, documents, depth)
     if text is not None:
@@ -365,7 +365,7 @@ def predict_command(
     """
     from podium.rankers import load_ranker
 
-    require_other_file(output, model, data, topics, documents)
+    require_other_file(output, model, data, topics, documents, reading.group)
     texts = TextSource(topics, documents, depth)
     if Path(model).is_dir():
         from podium.rankers import TextRanker

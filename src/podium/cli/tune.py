@@ -86,7 +86,8 @@ def tune_command(
     """
     from podium.cluster import tune
 
-    require_other_file(output, data, validation, labels)
+    require_other_file(output, data, validation, labels, results, reading.group)
+    require_other_file(results, data, validation, labels, reading.group)
     parameters = parse_settings(settings)
     ranker = make_ranker(model, k, loss, scorer, parameters, measure=measure, seed=seed)
     grid = parse_choices(choices) if choices else _grid(model, k, scorer)

@@ -15,8 +15,10 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ from podium.data.atomic import atomic_write
 from podium.data.definitions_hash import checked_hash
 from podium.data.files import writing
 from podium.data.json_lines import json_line, json_lines, parse_json
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.export.feature_names import shortened
 from podium.kernels import Doubles
 
@@ -213,8 +215,17 @@ def write_folder(
     manifest: ExportManifest,
     golden: GoldenRows,
     files: Mapping[str, bytes],
+    inputs: Sequence[str | os.PathLike[str]] = (),
 ) -> ExportFolder:
-    """Write an export, its manifest last: a folder with a manifest is complete."""
+    """Write an export, its manifest last: a folder with a manifest is complete.
+
+    Args:
+        path: The folder.
+        manifest: What the export is; digests of files are added.
+        golden: Rows with the scores that they have.
+        files: The other files by their names.
+        inputs: Files that are not to be written over.
+    """
     folder = Path(path)
     lines = [
         json_line({"values": [None if np.isnan(value) else value for value in row], "score": score})
@@ -228,18 +239,38 @@ def write_folder(
     text = json.dumps(described, indent=1, ensure_ascii=False, allow_nan=False).encode()
     _check_manifest(replace(manifest, files=digests))
     # All is encoded and checked before the folder is made: an export that fails leaves none.
-    with writing(folder):
+    stale = _files_of_export(folder) - contents.keys()
+    _refuse_to_replace(folder, {MANIFEST, *contents, *stale}, inputs)
+    with writing(folder), ExitStack() as renames:
         folder.mkdir(parents=True, exist_ok=True)
+        # All is on the disk before a file of an earlier export is replaced. What is opened first,
+        # the manifest, gets its name last.
+        for name, content in {MANIFEST: text + b"\n", **contents}.items():
+            file = renames.enter_context(atomic_write(folder / name))
+            file.write(content)
+            file.flush()
         # Of an export to another target, nobody must upload what is left.
-        for name in _files_of_export(folder) - contents.keys():
+        for name in stale:
             (folder / name).unlink(missing_ok=True)
         (folder / MANIFEST).unlink(missing_ok=True)
-        for name, content in contents.items():
-            with atomic_write(folder / name) as file:
-                file.write(content)
-        with atomic_write(folder / MANIFEST) as file:
-            file.write(text + b"\n")
     return ExportFolder.open(folder)
+
+
+def _refuse_to_replace(
+    folder: Path, names: Set[str], inputs: Sequence[str | os.PathLike[str]]
+) -> None:
+    try:
+        earlier = json.loads((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError):  # there is none, or an export was cut short
+        earlier = {"target": None}
+    if not isinstance(earlier, dict) or "target" not in earlier:
+        raise ArgumentError(f"{folder / MANIFEST} is not of an export", hint="Name another folder.")
+    for name, path in product(sorted(names), inputs):
+        with suppress(OSError):
+            if (folder / name).samefile(path):
+                raise ArgumentError(
+                    f"{folder / name} is one of the files to read", hint="Name another folder."
+                )
 
 
 def _files_of_export(folder: Path) -> set[str]:

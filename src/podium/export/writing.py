@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -52,6 +52,7 @@ class ExportSettings:
         measure: The ranker's measure on validation data, by its name.
         raw: Whether to write trees as XGBoost saves them, for the targets ``opensearch`` and
             ``o19s``: the files are smaller.
+        inputs: Files that the export is made from: none of them is written over.
     """
 
     engine_version: str | None = None
@@ -62,6 +63,7 @@ class ExportSettings:
     sample: Floats | None = None
     measure: Mapping[str, float] = field(default_factory=dict)
     raw: bool = False
+    inputs: Sequence[str | os.PathLike[str]] = ()
 
 
 def export_ranker(
@@ -148,7 +150,8 @@ def export_ranker(
     )
     files = {**written.files, REFERENCE: reference_bytes(model)}
     _check(writer, written.files, features, GoldenRows(values, scores), manifest.tolerance)
-    return write_folder(folder, manifest, GoldenRows(values, scores), files)
+    inputs = [*options.inputs, *([] if isinstance(ranker, Ranker) else [ranker])]
+    return write_folder(folder, manifest, GoldenRows(values, scores), files, inputs)
 
 
 def _early_stop(model: Model) -> tuple[str, ...]:

@@ -85,7 +85,7 @@ def back_up(engine: Engine, settings: Settings, target: Path) -> Manifest:
     if revision is None:
         raise DataError("the database has no Podium Studio tables", hint="Check --database.")
     # Nobody else can look into this folder: a backup holds addresses and hashes of passwords.
-    with tempfile.TemporaryDirectory(dir=target.parent) as folder, writing(target):
+    with writing(target), tempfile.TemporaryDirectory(dir=target.parent) as folder:
         dump, unfinished = Path(folder) / _DUMP, Path(folder) / "unfinished.zip"
         with engine.connect() as connection:
             count, digest = _dump(connection, settings, dump)

@@ -10,6 +10,7 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
@@ -154,12 +155,15 @@ def _prepare_sqlite(engine: Engine) -> None:
 
     @event.listens_for(engine, "do_connect")
     def _create(
-        _dialect: object, _record: object, arguments: tuple[str, ...], _options: object
+        _dialect: object, _record: object, arguments: tuple[str, ...], options: dict[str, object]
     ) -> None:
         # SQLite would create it by the umask, for others to read; its log has the same permissions.
-        if arguments[0] != ":memory:":
+        name = arguments[0]
+        if options.get("uri"):
+            name = unquote(urlsplit(name).path)
+        if name != ":memory:":
             with suppress(OSError):  # which SQLite tells better
-                Path(arguments[0]).touch(mode=0o600)
+                Path(name).touch(mode=0o600)
 
     @event.listens_for(engine, "connect")
     def _settings(connection: sqlite3.Connection, _record: object) -> None:
