@@ -1,6 +1,7 @@
 """``podium export`` and ``podium verify``."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("export")
     TreeRanker(n_estimators=5).fit(queries()).save(path / "ranker.podium")
     TreeRanker(n_estimators=5).fit(queries(missing=False)).save(path / "plain.podium")
-    write_letor(queries(missing=False), path / "held.txt")
+    held = queries(missing=False)
+    write_letor(held, path / "held.txt")
+    rows = re.sub(r" qid:\S+", "", (path / "held.txt").read_text())
+    (path / "rows.txt").write_text(rows)
+    (path / "sizes").write_text("".join(f"{size}\n" for size in np.diff(held.offsets)))
     (path / "lightgbm.txt").write_text(lightgbm_model().model_to_string())
     return path
 
@@ -107,8 +112,10 @@ def test_extractors_are_read_from_a_file() -> None:
         ("ranker.podium", "golden.jsonl", "export kept/golden.jsonl --to solr"),
         ("extractors.json", "features.json",
          "export ranker.podium --to solr --extractors kept/features.json"),
-        ("held.txt", "manifest.json",
-         "export plain.podium --to solr --validation kept/manifest.json --format letor"),
+        ("held.txt", "golden.jsonl",
+         "export plain.podium --to solr --validation kept/golden.jsonl --format letor"),
+        ("sizes", "golden.jsonl",
+         "export plain.podium --to solr --validation rows.txt --group kept/golden.jsonl"),
     ],
 )  # fmt: skip
 def test_no_input_is_written_over(source: str, name: str, command: str, tmp_path: Path) -> None:
@@ -125,6 +132,17 @@ def test_no_input_is_written_over(source: str, name: str, command: str, tmp_path
     (kept / name).rename(kept / "input")
     run(*[word.replace(name, "input") for word in words], "-o", kept)
     assert (kept / "input").read_bytes() == Path(source).read_bytes()
+
+
+def test_the_file_beside_the_data_is_not_written_over(folder: Path, tmp_path: Path) -> None:
+    sizes = tmp_path / "golden.jsonl"
+    sizes.write_bytes((folder / "sizes").read_bytes())
+    (tmp_path / "rows.txt").write_bytes((folder / "rows.txt").read_bytes())
+    (tmp_path / "rows.txt.query").symlink_to(sizes)
+    options = ("--validation", tmp_path / "rows.txt", "-o", tmp_path)
+    message = fail("export", "plain.podium", "--to", "solr", *options)
+    assert f"{sizes} is one of the files to read. Name another folder." in message
+    assert sizes.read_bytes() == (folder / "sizes").read_bytes()
 
 
 def test_refusals_say_what_to_do() -> None:

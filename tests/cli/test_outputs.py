@@ -20,10 +20,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("work.json").write_text("{}\n")
     Path("other").write_text("other work\n")
     Path("all").mkdir()
-    Path("all/part").write_text("a part of a data set\n")
+    for name in ("manifest.json", "part-0.parquet", "rankings-1.jsonl", "q1.session"):
+        Path("all", name).write_text("a part of what is read\n")
+    Path("kept").write_text("a part that is elsewhere\n")
+    Path("all/rankings-2.jsonl").symlink_to("../kept")
     Path("link.html").symlink_to("work")
     Path("link.md").symlink_to("work")
-    Path("part.html").symlink_to("all/part")
+    Path("part.html").symlink_to("all/part-0.parquet")
     return tmp_path
 
 
@@ -33,11 +36,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "convert work work --from letor --to qrels",
         "convert other ./work --from letor --to letor --group work",
         "convert work work.query --from letor --to letor",
-        "convert all all/part --to letor",
+        "convert all all/part-0.parquet --to parquet",
         "train work work --model ListNet",
         "train work work.query --model ListNet",
-        "train all all/part --model ListNet",
-        "train all all/new --model ListNet",
+        "train all all/manifest.json --model ListNet",
+        "train all kept --model ListNet",
+        "train all all/rankings-2.jsonl --model ListNet",
         "train other work --model ListNet --validation work",
         "train other work --model ListNet --labels work",
         "train other work --model ListNet --group work",
@@ -55,7 +59,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "predict work other -o work",
         "predict other work -o work",
         "predict other work -o work.query",
-        "predict other all -o all/part",
+        "predict other all -o all/part-0.parquet",
         "predict other other --group work -o work",
         "predict other other --topics work --documents other -o work",
         "predict other other --topics other --documents work -o work",
@@ -71,6 +75,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "card other --group work -o link.md",
         "judge new.session --from other --export new.session",
         "judge work --export work",
+        "judge all --export all/q1.session",
+        "judge all --export kept",
         "judge new.session --from work --export work",
         "judge new.session --run work --topics other --documents other --export work",
         "judge new.session --run other --topics work --documents other --export work",
@@ -84,7 +90,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "features log other --engine http://127.0.0.1:9/s --queries other --labels work -o work",
         "features from-log work work",
         "features from-log other work --labels work",
-        "features from-log all all/part",
+        "features from-log all all/rankings-1.jsonl",
         "utility learn work -o work",
         "utility report work -o work",
         "utility report other --truth work -o work",
@@ -98,7 +104,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "audit work other -o work",
         "audit other work -o work",
         "audit other other --groups work -o work",
-        "audit other all -o all/part",
+        "audit other all -o all/q1.session",
         "audit other --sample 5 --from work --to work",
         "audit other --sample 5 --run work --topics other --documents other --to work",
         "audit other --sample 5 --run other --topics work --documents other --to work",
@@ -107,7 +113,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "drift other work --report work",
         "drift other other --yesterday work --report work",
         "drift other other --ranker work --report work",
-        "drift other all --report all/part",
+        "drift other all --report all/rankings-1.jsonl",
         "drift other other --group work --report work",
     ],
 )
@@ -155,7 +161,10 @@ def test_other_files_standard_streams_and_folders_are_let_through() -> None:
     require_other_file("-", "-")
     require_other_file("new", "work", None, "absent", "all/new")
     require_other_file("all", "all")
-    require_other_file("all/report.html", "all")
+    for name in ("report.html", "card.md", "scores.run", "all.csv", "new.parquet", "sub", "n.json"):
+        require_other_file(f"all/{name}", "all")
+    Path("all/scores.run").write_text("old scores\n")
+    require_other_file("all/scores.run", "all")
     require_other_file("new", "-")
     # No file can have these names: whoever writes them explains it.
     require_other_file("x" * 5000, "work")

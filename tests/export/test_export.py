@@ -207,14 +207,17 @@ def test_a_file_of_the_export_before_is_kept_if_it_is_read(tmp_path: Path) -> No
 
 def test_the_manifest_of_something_else_is_not_replaced(tmp_path: Path) -> None:
     ranker, manifest = TreeRanker(n_estimators=2).fit(queries()), tmp_path / "manifest.json"
-    for text in ('{"shards": []}', "[1]"):
+    for text in ('{"shards": []}', "[1]", '{"name": "x", "target": "web"}', "// by hand\n{}", ""):
         manifest.write_text(text)
         with pytest.raises(ArgumentError, match=r"manifest\.json is not of an export"):
             export_ranker(ranker, "vespa", tmp_path)
         assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
             "manifest.json": text
         }
-    manifest.write_text('{"target": "ves')  # an export that was cut short
+    # An export whose files were changed is replaced.
+    manifest.unlink()
+    export_ranker(ranker, "solr", tmp_path)
+    (tmp_path / REFERENCE).write_text("changed")
     assert export_ranker(ranker, "vespa", tmp_path).manifest.target == "vespa"
 
 

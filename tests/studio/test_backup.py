@@ -10,6 +10,7 @@ from dataclasses import asdict
 
 import pytest
 from sqlalchemy import func, select, text
+from sqlalchemy.exc import OperationalError
 
 from podium.errors import ArgumentError, DataError
 from podium.studio.judging.service import JudgingService, LeasedTask
@@ -220,6 +221,44 @@ def test_a_folder_that_cannot_be_written_is_told(engine, database, tmp_path):
     target = tmp_path / "absent" / "b.zip"
     with pytest.raises(DataError, match=r"absent/b\.zip: cannot be written"):
         back_up(engine, Settings(database=database), target)
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_urls_with_parameters_and_links(engine, database, tmp_path):
+    """What is backed up and restored is the database itself, and nothing is left beside it."""
+    make_project(engine, make_people(engine, 1), name="Shoes")
+    (tmp_path / "link.db").symlink_to("studio.db")
+    place = database.removeprefix("sqlite:///").removesuffix("studio.db")
+    names = "file:{}studio.db?uri=true", "{}link.db", "{}studio.db?timeout=5"
+    for number, name in enumerate(names):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        used = Settings(database=f"sqlite:///{name.format(place)}")
+        opened = connect(used)
+        back_up(opened, used, tmp_path / "b.zip")
+        opened.dispose()
+        new = Settings(database=f"sqlite:///{name.format(f'{folder}/')}")
+        other = connect(new)
+        restore(other, new, tmp_path / "b.zip")
+        assert row_of(other, 1).name == "Shoes"
+        other.dispose()
+        left = {path.name.removesuffix("-wal").removesuffix("-shm") for path in folder.iterdir()}
+        assert left == {"link.db" if "link" in name else "studio.db"}
+
+
+def test_a_file_that_is_no_backup_is_told(empty, tmp_path):
+    (tmp_path / "text.zip").write_text("no zip")
+    for name in ("text.zip", "absent.zip"):
+        with pytest.raises(DataError, match=rf"{name}: is not a backup that can be read"):
+            restore(connect(Settings(database=empty)), Settings(database=empty), tmp_path / name)
+
+
+def test_a_database_that_is_only_read_is_not_created(tmp_path):
+    engine = connect(Settings(database=f"sqlite:///file:{tmp_path}/a.db?mode=ro&uri=true"))
+    with pytest.raises(OperationalError, match="unable to open"):
+        upgrade(engine)
+    engine.dispose()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("parameters", ["", "&mode=rwc"])

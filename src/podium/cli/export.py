@@ -15,6 +15,7 @@ from podium.cli.text import shown
 from podium.cli.text_ranking import refuse_for_texts
 from podium.data import Dataset
 from podium.data.definitions_hash import require_same_definitions
+from podium.data.formats.letor import GROUP_SUFFIX
 from podium.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def export_command(
         sample=sample,
         measure=measured,
         raw=raw,
-        inputs=[str(path) for path in (extractors, definitions, validation) if path is not None],
+        inputs=_files_read(extractors, definitions, validation, reading.group),
     )
     folder = output or f"{ranker}.{target}"
     export = export_ranker(ranker, target, folder, options)
@@ -172,6 +173,12 @@ def export_command(
             shown(f"Uploaded the model {name}; podium verify {folder} URL scores it there."),
             soft_wrap=True,
         )
+
+
+def _files_read(*paths: Path | str | None) -> list[str]:
+    """The files that are read, with those beside data that have the rows per query."""
+    named = [str(path) for path in paths if path is not None]
+    return [*named, *(f"{path}{GROUP_SUFFIX}" for path in named)]
 
 
 def _export_texts(ranker: str, target: str, folder: str) -> None:

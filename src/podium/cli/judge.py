@@ -125,7 +125,8 @@ def judge_command(
     is_folder = Path(session).is_dir() or session.endswith("/")
     kept = Path(session) / "answers.jsonl" if is_folder else Path(f"{session}.answers.jsonl")
     inputs = (source, run, topics, documents, prior, answers or str(kept))
-    require_other_file(export, *inputs, None if is_folder else session)
+    require_other_file(export, *inputs, session)
+    # A session that is yet to begin must not be replaced at its end.
     if is_folder and export is not None and realpath(export).endswith(_ENDING):
         raise ArgumentError(
             f"{export} has the ending of a session", hint="Name another file to export to."

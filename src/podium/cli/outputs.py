@@ -11,6 +11,8 @@ from podium.data.formats.letor import GROUP_SUFFIX
 from podium.errors import ArgumentError
 
 _STDIN = 0
+_READ_IN_FOLDERS = ("*.json", "*.jsonl", "part-*.parquet", "*.session", "*.safetensors")
+"""Files of shard sets, ranking logs, sessions of judgments, and rankers of texts."""
 
 
 def require_other_file(output: str | None, *inputs: str | None) -> None:
@@ -38,8 +40,11 @@ def _is_read(path: str, output: Path) -> bool:
     if path == "-":
         return output.is_file() and samestat(os.fstat(_STDIN), output.stat())
     if Path(path).is_dir():
-        real = Path(realpath(output))
-        return real.parent == Path(realpath(path)) and real.suffix != ".html"  # not read as data
+        return any(
+            _is_same_file(output, file)
+            for pattern in _READ_IN_FOLDERS
+            for file in Path(path).glob(pattern)
+        )
     sidecar = f"{path}{GROUP_SUFFIX}"
     return _is_same_file(output, Path(path)) or _is_same_file(output, Path(sidecar))
 

@@ -115,13 +115,9 @@ def _hint(backend: str, problem: str, operational: bool) -> str:
 
 def require_not_database(output: Path, engine: Engine) -> None:
     """Refuse an output that is a file of the SQLite database in use, or may become one."""
-    from sqlalchemy import text
+    from podium.studio.store.database import reading, sqlite_file
 
-    if engine.dialect.name != "sqlite":
-        return
-    with engine.connect() as connection:  # the URL may be that of a link, or have parameters
-        file = connection.execute(text("pragma database_list")).one().file
-    if file:
+    if engine.dialect.name == "sqlite" and (file := reading(engine, sqlite_file)):
         files = (f"{file}{ending}" for ending in ("", "-wal", "-shm", "-journal"))
         require_other_file(str(output), *files)
 

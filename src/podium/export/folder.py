@@ -259,11 +259,7 @@ def write_folder(
 def _refuse_to_replace(
     folder: Path, names: Set[str], inputs: Sequence[str | os.PathLike[str]]
 ) -> None:
-    try:
-        earlier = json.loads((folder / MANIFEST).read_bytes())
-    except (OSError, ValueError):  # there is none, or an export was cut short
-        earlier = {"target": None}
-    if not isinstance(earlier, dict) or "target" not in earlier:
+    if (folder / MANIFEST).is_file() and not _is_manifest((folder / MANIFEST).read_bytes()):
         raise ArgumentError(f"{folder / MANIFEST} is not of an export", hint="Name another folder.")
     for name, path in product(sorted(names), inputs):
         with suppress(OSError):
@@ -271,6 +267,16 @@ def _refuse_to_replace(
                 raise ArgumentError(
                     f"{folder / name} is one of the files to read", hint="Name another folder."
                 )
+
+
+def _is_manifest(content: bytes) -> bool:
+    """Whether a file is the manifest of an export, if not one that can be opened."""
+    try:
+        manifest = json.loads(content)
+    except ValueError:
+        return False
+    expected = {"format", "target", "golden", "files"}
+    return isinstance(manifest, dict) and expected <= manifest.keys()
 
 
 def _files_of_export(folder: Path) -> set[str]:

@@ -37,6 +37,7 @@ import podium
 from podium.data.files import writing
 from podium.errors import ArgumentError, DataError
 from podium.studio.settings import Settings
+from podium.studio.store.database import reading, sqlite_file
 from podium.studio.store.migrate import known_revisions, revisions, upgrade
 from podium.studio.store.tables import Project
 
@@ -103,7 +104,7 @@ def restore(engine: Engine, settings: Settings, source: Path) -> Manifest:
 
     Tables of an older version are brought up to date afterwards.
     """
-    with zipfile.ZipFile(source) as file:
+    with _opened(source) as file:
         manifest = Manifest(**json.loads(file.read(_MANIFEST)))
         if manifest.database != engine.dialect.name:
             raise DataError(
@@ -121,7 +122,7 @@ def restore(engine: Engine, settings: Settings, source: Path) -> Manifest:
             )
         with tempfile.TemporaryDirectory() as folder:
             file.extract(_DUMP, folder)
-            _load(settings, Path(folder) / _DUMP)
+            _load(engine, settings, Path(folder) / _DUMP)
     engine.dispose()
     with engine.connect() as connection:
         if log_digest(connection) != (manifest.log_entries, manifest.log_digest):
@@ -135,6 +136,15 @@ def restore(engine: Engine, settings: Settings, source: Path) -> Manifest:
     return manifest
 
 
+def _opened(source: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(source)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise DataError(
+            "is not a backup that can be read", path=source, hint="Name a file written by backup."
+        ) from error
+
+
 def new_incarnation() -> int:
     """A number that no other state of a database has."""
     return random.SystemRandom().getrandbits(62)
@@ -146,7 +156,7 @@ def _dump(connection: Connection, settings: Settings, target: Path) -> tuple[int
         # connection of its own: one within a transaction would wait for itself.
         result = log_digest(connection)
         with (
-            closing(sqlite3.connect(str(connection.engine.url.database))) as source,
+            closing(sqlite3.connect(sqlite_file(connection))) as source,
             closing(sqlite3.connect(target)) as copy,
         ):
             source.backup(copy)
@@ -161,10 +171,9 @@ def _dump(connection: Connection, settings: Settings, target: Path) -> tuple[int
     return result
 
 
-def _load(settings: Settings, source: Path) -> None:
-    if settings.database.startswith("sqlite"):
-        path = settings.database.removeprefix("sqlite:///")
-        shutil.copyfile(source, path)
+def _load(engine: Engine, settings: Settings, source: Path) -> None:
+    if engine.dialect.name == "sqlite":
+        shutil.copyfile(source, reading(engine, sqlite_file))
         return
     _run(
         settings, "pg_restore", "--no-owner", "--exit-on-error", "--single-transaction",

@@ -10,9 +10,9 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
-from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool
 
@@ -133,6 +133,17 @@ def reading(engine: Engine, work: Callable[[Connection], Result]) -> Result:
     return in_transaction(_reader(engine), work)
 
 
+def sqlite_file(connection: Connection) -> str:
+    """The file of a SQLite database, whatever its URL: of a link, or with parameters.
+
+    Example:
+        >>> reading(connect(Settings(database="sqlite://")), sqlite_file)  # in memory
+        ''
+    """
+    named = "select file from pragma_database_list where name = 'main'"
+    return str(connection.scalar(text(named)) or "")
+
+
 @lru_cache(maxsize=16)
 def _reader(engine: Engine) -> Engine:
     return engine.execution_options(**_READING[engine.dialect.name])
@@ -160,7 +171,9 @@ def _prepare_sqlite(engine: Engine) -> None:
         # SQLite would create it by the umask, for others to read; its log has the same permissions.
         name = arguments[0]
         if options.get("uri"):
-            name = unquote(urlsplit(name).path)
+            parts = urlsplit(name)
+            creates = parse_qs(parts.query).get("mode", ["rwc"]) == ["rwc"]
+            name = unquote(parts.path) if creates else ":memory:"
         if name != ":memory:":
             with suppress(OSError):  # which SQLite tells better
                 Path(name).touch(mode=0o600)
