@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from sqlalchemy import Connection, Engine
 
 from podium.studio.jobs.queue import claim
@@ -14,10 +15,9 @@ from podium.studio.store.rows import JobRow
 def claimed_job(engine: Engine, kind: str, queue: Callable[[Connection], object]) -> JobRow:
     """Queue a job and claim it. One transaction does both: no server's worker can take it."""
 
-    def work(connection: Connection) -> JobRow | None:
+    def work(connection: Connection) -> JobRow:
         queue(connection)
-        return claim(connection, "test", [kind])
+        job = claim(connection, "test", [kind])
+        return job or pytest.fail(f"No job of kind {kind} was queued.")
 
-    job = in_transaction(engine, work)
-    assert job is not None
-    return job
+    return in_transaction(engine, work)
