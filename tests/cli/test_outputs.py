@@ -20,7 +20,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("work.json").write_text("{}\n")
     Path("other").write_text("other work\n")
     Path("all").mkdir()
-    for name in ("manifest.json", "part-0.parquet", "rankings-1.jsonl", "q1.session"):
+    for name in (
+        "manifest.json",
+        "part-0.parquet",
+        "rankings-1.jsonl",
+        "q1.session",
+        "m.safetensors",
+    ):
         Path("all", name).write_text("a part of what is read\n")
     Path("kept").write_text("a part that is elsewhere\n")
     Path("all/rankings-2.jsonl").symlink_to("../kept")
@@ -58,6 +64,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "tune other new --validation other --group work --results work --model ListNet",
         "predict work other -o work",
         "predict other work -o work",
+        "predict all other -o all/m.safetensors",
         "predict other work -o work.query",
         "predict other all -o all/part-0.parquet",
         "predict other other --group work -o work",
@@ -130,6 +137,15 @@ def test_labels_do_not_take_the_place_of_a_session(session: str, export: str) ->
     Path("link").symlink_to("old/q2.session")
     message = fail("judge", session, "--from", "other", "--export", export)
     assert f"{export} has the ending of a session. Name another file to export to." in message
+
+
+@pytest.mark.parametrize("output", ["all", "./all/", "link"])
+def test_a_ranker_of_texts_is_not_exported_into_its_own_folder(folder: Path, output: str) -> None:
+    Path("link").symlink_to("all")
+    before = contents(folder)
+    message = fail("export", "all", "--to", "onnx", "-o", output)
+    assert f"{output} is the ranker's own folder. Name another folder." in message
+    assert contents(folder) == before
 
 
 def test_standard_input_from_the_file_to_write() -> None:

@@ -17,6 +17,7 @@ import os
 import warnings
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
+from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +81,7 @@ def export_text_ranker(
         folder: The folder to write.
 
     Raises:
+        ArgumentError: If the folder is that of the ranker, or its weights are too large.
         DataError: If the graph scores pairs of texts otherwise, or ranks others first.
 
     Example:
@@ -88,6 +90,8 @@ def export_text_ranker(
     """
     from podium.rankers import TextRanker
 
+    if not isinstance(ranker, TextRanker) and realpath(ranker) == realpath(folder):
+        raise ArgumentError(f"{folder} is the ranker's own folder", hint="Name another folder.")
     fitted = ranker if isinstance(ranker, TextRanker) else TextRanker.load(ranker)
     encoder = fitted.encoder_
     size = sum(each.numel() * each.element_size() for each in encoder.module.parameters())
