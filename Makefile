@@ -31,9 +31,8 @@ system: ## Debian's packages that tests and benchmarks need: PostgreSQL 15, Chro
 	  apt-get install -y -qq --no-install-recommends postgresql-15 chromium maven \
 	  openjdk-17-jdk-headless wrk; }
 
-# What exports and the studio's import are tested with. Maven fetches them, which takes minutes once.
-# PODIUM_OPENSEARCH_LTR_SOURCE and PODIUM_SOLR_SOURCE name Git repositories of sources of what the
-# registry does not carry.
+# What exports and the studio's import are tested with. Maven fetches them, which takes minutes once;
+# what the registry does not carry is compiled from the archives in ../shared/engines.
 engines: $(BIN)/python ## OpenSearch and Solr for tests, in .engines
 	$(BIN)/python -m tests.engines.install
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.engines.install import LTR_SOURCE, SOLR_SOURCE, installed
+from tests.engines.install import installed
 from tests.engines.servers import OpenSearchServer, Solr9Server, SolrServer
 
 
@@ -30,9 +30,7 @@ def opensearch() -> Iterator[OpenSearchServer]:
 @pytest.fixture(scope="session")
 def opensearch_ltr(request: pytest.FixtureRequest) -> OpenSearchServer:
     """OpenSearch with learning to rank."""
-    # In CI, too: its archive is not in the registry that CI reads.
-    if not installed("opensearch-ltr"):
-        pytest.skip(f"needs OpenSearch's LTR plugin: set {LTR_SOURCE}, run 'make engines'")
+    _require("opensearch-ltr")
     server: OpenSearchServer = request.getfixturevalue("opensearch")
     return server
 
@@ -48,8 +46,6 @@ def solr() -> Iterator[SolrServer]:
 @pytest.fixture(scope="session")
 def solr_9() -> Iterator[Solr9Server]:
     """Solr 9 with learning to rank and one core."""
-    # In CI, too: the module is not in the registry that CI reads.
-    if not installed("solr-9"):
-        pytest.skip(f"needs Solr 9 with its LTR module: set {SOLR_SOURCE}, run 'make engines'")
+    _require("solr-9")
     with Solr9Server() as server:
         yield server

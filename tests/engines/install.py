@@ -1,10 +1,10 @@
 """Fetch the search engines that tests run; ``make engines`` calls it.
 
 Maven resolves the artifacts of each ``pom.xml`` beside this file; a file whose SHA-256 is not the
-one in ``digests.sha256`` stops the installation. Not every registry carries the learning-to-rank
-modules of OpenSearch and of Solr 9: they are compiled from their sources where
-``PODIUM_OPENSEARCH_LTR_SOURCE`` and ``PODIUM_SOLR_SOURCE`` name Git repositories that have the
-commits below.
+one in ``digests.sha256`` stops the installation. No registry carries the learning-to-rank modules
+of OpenSearch and of Solr 9: they are compiled from archives of their sources in
+``../shared/engines``, or in the folder that ``PODIUM_ENGINE_SOURCES`` names. With ``CI`` set, an
+engine that cannot be installed is an error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import tarfile
 import tempfile
 import zipfile
 from collections.abc import Callable
-from io import BytesIO
 from pathlib import Path
 
 from tests.engines.java import java_home
@@ -30,13 +29,12 @@ SOLR_VERSION = "8.11.4"
 OPENSEARCH = ENGINES / "opensearch" / f"opensearch-{OPENSEARCH_VERSION}"
 PLUGIN = ENGINES / "opensearch-ltr"
 SOLR = ENGINES / "solr"
-LTR_COMMIT = "8203333c611ec8fa710e52e5ec6e66960739e3c6"
-"""The plugin for that version, in opensearch-project/opensearch-learning-to-rank-base."""
-LTR_SOURCE = "PODIUM_OPENSEARCH_LTR_SOURCE"
 SOLR_9 = ENGINES / "solr-9"
-SOLR_COMMIT = "c135e6335c7158fa26e96b0dc386f825255b47c0"
-"""The release 9.10.1, in apache/solr."""
-SOLR_SOURCE = "PODIUM_SOLR_SOURCE"
+SOURCES = Path(os.environ.get("PODIUM_ENGINE_SOURCES", HERE.parents[2] / "shared" / "engines"))
+LTR_SOURCE = "opensearch-ltr-3.8.0.0.tar.gz"
+"""``src/main`` of opensearch-project/opensearch-learning-to-rank-base, commit 8203333c611e."""
+SOLR_SOURCE = "solr-ltr-9.10.1.tar.gz"
+"""``solr/modules/ltr/src/java`` of apache/solr, commit c135e6335c71."""
 _RESOLVE = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 _STAMP = ".complete"
 _DESCRIPTOR = f"""\
@@ -110,63 +108,55 @@ def keep_jars(fetched: Path, ready: Path) -> None:
         each.rename(ready / each.name)
 
 
-def compile_plugin(source: Path) -> Callable[[Path, Path], None]:
-    """Return what makes the plugin from its sources and the fetched libraries."""
-
-    def compile_from(fetched: Path, ready: Path) -> None:
-        code, classes = ready / "code", ready / "classes"
-        _check_out(source, LTR_COMMIT, "src/main", code)
-        main = code / "src/main"
-        shutil.copytree(main / "resources", classes)
-        # The plugin's own version of a library comes before the server's.
-        libraries = [*sorted(fetched.glob("*.jar")), *sorted((OPENSEARCH / "lib").glob("*.jar"))]
-        _compile(main / "java", classes, libraries, 21, ready / "ltr.jar")
-        keep_jars(fetched, ready)
-        shutil.copy(main / "plugin-metadata/plugin-security.policy", ready)
-        (ready / "plugin-descriptor.properties").write_text(_DESCRIPTOR)
-        shutil.rmtree(code)
-        shutil.rmtree(classes)
-
-    return compile_from
+def compile_plugin(fetched: Path, ready: Path) -> None:
+    """Make OpenSearch's plugin from its sources and the fetched libraries."""
+    code, classes = ready / "code", ready / "classes"
+    unpack_source(SOURCES / LTR_SOURCE, code)
+    main = code / "src/main"
+    shutil.copytree(main / "resources", classes)
+    # The plugin's own version of a library comes before the server's.
+    libraries = [*sorted(fetched.glob("*.jar")), *sorted((OPENSEARCH / "lib").glob("*.jar"))]
+    _compile(main / "java", classes, libraries, 21, ready / "ltr.jar")
+    keep_jars(fetched, ready)
+    shutil.copy(main / "plugin-metadata/plugin-security.policy", ready)
+    (ready / "plugin-descriptor.properties").write_text(_DESCRIPTOR)
+    shutil.rmtree(code)
+    shutil.rmtree(classes)
 
 
-def compile_solr_ltr(source: Path) -> Callable[[Path, Path], None]:
-    """Return what makes the module from its sources, beside the fetched libraries."""
+def compile_solr_ltr(fetched: Path, ready: Path) -> None:
+    """Make Solr's module from its sources, beside the fetched libraries."""
+    code, classes = ready / "code", ready / "classes"
+    unpack_source(SOURCES / SOLR_SOURCE, code)
+    _compile(code, classes, sorted(fetched.glob("*.jar")), 17, ready / "solr-ltr.jar")
+    keep_jars(fetched, ready)
+    shutil.rmtree(code)
+    shutil.rmtree(classes)
 
-    def compile_from(fetched: Path, ready: Path) -> None:
-        code, classes = ready / "code", ready / "classes"
-        _check_out(source, SOLR_COMMIT, "solr/modules/ltr/src/java", code)
-        _compile(code, classes, sorted(fetched.glob("*.jar")), 17, ready / "solr-ltr.jar")
-        keep_jars(fetched, ready)
-        shutil.rmtree(code)
-        shutil.rmtree(classes)
 
-    return compile_from
+def unpack_source(archive: Path, into: Path) -> None:
+    """Unpack an archive of sources, if its SHA-256 is the pinned one."""
+    if _sha256(archive) != pinned("sources", _digests())[archive.name]:
+        raise WrongFilesError(f"other bytes than pinned: {archive}")
+    with tarfile.open(archive) as files:
+        files.extractall(into, filter="data")
 
 
 def main() -> int:
-    """Install all that can be had."""
+    """Install every engine; return 1 where one is missing and ``CI`` is set."""
     install("opensearch", unpack_opensearch)
     install("solr", keep_jars)
-    for name, variable, compile_with in (
+    missing = 0
+    for name, archive, compile_from in (
         ("opensearch-ltr", LTR_SOURCE, compile_plugin),
         ("solr-9", SOLR_SOURCE, compile_solr_ltr),
     ):
-        if source := os.environ.get(variable):
-            install(name, compile_with(Path(source)))
+        if installed(name) or (SOURCES / archive).is_file():
+            install(name, compile_from)
         else:
-            print(f"{name}: {'present' if installed(name) else f'set {variable} to compile it'}")
-    return 0
-
-
-def _check_out(source: Path, commit: str, path: str, into: Path) -> None:
-    """Write a folder of a commit, whose hash is the digest of its content."""
-    archive = subprocess.run(
-        ["git", "-C", str(source), "archive", commit, path],
-        check=True, capture_output=True, timeout=120,
-    ).stdout  # fmt: skip
-    with tarfile.open(fileobj=BytesIO(archive)) as files:
-        files.extractall(into, filter="data")
+            missing += 1
+            print(f"{name}: not installed, {SOURCES / archive} is missing; its tests cannot run")
+    return int(bool(missing and os.environ.get("CI")))
 
 
 def _compile(code: Path, classes: Path, libraries: list[Path], release: int, jar: Path) -> None:
@@ -183,7 +173,11 @@ def _digests() -> str:
 
 def _fingerprint(name: str) -> str:
     parts = [(HERE / name / "pom.xml").read_text(), repr(pinned(name, _digests()))]
-    parts += {"opensearch-ltr": [LTR_COMMIT, _DESCRIPTOR], "solr-9": [SOLR_COMMIT]}.get(name, [])
+    sources = pinned("sources", _digests())
+    parts += {
+        "opensearch-ltr": [sources[LTR_SOURCE], _DESCRIPTOR],
+        "solr-9": [sources[SOLR_SOURCE]],
+    }.get(name, [])
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

@@ -7,13 +7,18 @@ import re
 
 import pytest
 
+from tests.engines import install as engine_install
 from tests.engines.install import (
     HERE,
+    LTR_SOURCE,
     OPENSEARCH_VERSION,
+    SOLR_SOURCE,
     SOLR_VERSION,
     WrongFilesError,
     check_digests,
+    main,
     pinned,
+    unpack_source,
 )
 from tests.engines.java import NoJavaError, java_home
 
@@ -63,11 +68,30 @@ def test_digests_are_read_by_engine():
         ("solr", f"solr-core-{SOLR_VERSION}.jar"),
         ("solr", f"solr-ltr-{SOLR_VERSION}.jar"),
         ("opensearch-ltr", "RankyMcRankFace-0.2.0.jar"),
+        ("sources", LTR_SOURCE),
+        ("sources", SOLR_SOURCE),
     ],
 )
 def test_every_engine_has_its_digests(name, file):
     digests = pinned(name, (HERE / "digests.sha256").read_text())
     assert re.fullmatch("[0-9a-f]{64}", digests[file])
+
+
+def test_sources_with_other_bytes_are_refused(tmp_path):
+    archive = tmp_path / LTR_SOURCE
+    archive.write_bytes(b"other")
+    with pytest.raises(WrongFilesError, match="other bytes than pinned"):
+        unpack_source(archive, tmp_path / "code")
+    assert not (tmp_path / "code").exists()
+
+
+@pytest.mark.parametrize(("ci", "status"), [("true", 1), ("", 0)])
+def test_missing_sources_are_an_error_in_ci(ci, status, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("CI", ci)
+    monkeypatch.setattr(engine_install, "SOURCES", tmp_path)
+    monkeypatch.setattr(engine_install, "installed", lambda name: name in ("opensearch", "solr"))
+    assert main() == status
+    assert f"solr-9: not installed, {tmp_path / SOLR_SOURCE} is missing" in capsys.readouterr().out
 
 
 def test_a_missing_java_is_told():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import httpx
@@ -251,14 +250,6 @@ def test_a_server_that_does_not_run_is_told(linear, tmp_path):
 def test_targets_without_a_running_engine_are_told(target):
     with pytest.raises(ArgumentError, match="is not put into a running engine"):
         connect_engine(target, "http://localhost")
-
-
-def test_elasticsearch_scores_trees(trees_with_missing_values, tmp_path):
-    url = os.environ.get("PODIUM_ELASTICSEARCH_URL")
-    if not url:
-        pytest.skip("needs Elasticsearch 8.12 with a licence: set PODIUM_ELASTICSEARCH_URL")
-    export = export_ranker(trees_with_missing_values, "elasticsearch", tmp_path)
-    assert verified(export, url).off == ()
 
 
 def test_the_commands_put_and_verify_in_a_running_engine(solr, trees, linear, tmp_path):
