@@ -16,7 +16,7 @@ CLEAN := dist/clean-venv
 WEB := src/podium/studio/web/static/built
 
 .DEFAULT_GOAL := help
-.PHONY: help system engines install web api-types messages lint format types imports web-types test test-slow fast slow coverage plain mutants fuzz docs site screenshots outputs bench \
+.PHONY: help system engines install web api-types messages lint format types imports web-types test test-slow tests examples coverage plain nightly mutants fuzz docs site screenshots outputs bench \
   wheel lock locks audit sbom extras release-check ci ci-clone clean
 
 help: ## list the targets
@@ -33,8 +33,8 @@ system: ## Debian's packages that tests and benchmarks need: PostgreSQL 15, Chro
 
 # What exports and the studio's import are tested with. Maven fetches them, which takes minutes once;
 # what the registry does not carry is compiled from the archives in ../shared/engines.
-engines: $(BIN)/python ## OpenSearch and Solr for tests, in .engines
-	$(BIN)/python -m tests.engines.install
+engines: ## OpenSearch and Solr for tests, in .engines; needs no .venv
+	$(PYTHON) -m tests.engines.install
 
 # PyTorch is pinned: its CUDA build is large and is to be installed once. The peers have
 # xgboost-cpu, so the extra trees, which would bring CUDA again, is not asked for.
@@ -86,7 +86,7 @@ web-types: node_modules
 imports: $(BIN)/python ## a package imports only packages in layers below it
 	$(BIN)/lint-imports
 
-test: $(BIN)/python ## the fast tests and the examples in docstrings
+test: $(BIN)/python ## the fast tests and the examples in docstrings of public names
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 test-slow: $(BIN)/python ## the slow tests alone, one after the other, those too long for CI too
@@ -109,19 +109,21 @@ mutants: $(BIN)/python ## mutation testing: make mutants MODULES="measures.compa
 	$(BIN)/python -m tests.mutation $(MODULES) $(MUTANTS_ARGS)
 
 # Engines in several processes share the cores: a thread that waits must not keep one busy.
-# The fast tests are handed out by files, so that what a file sets up is set up in one process alone;
-# the slow ones one by one, but for those that share an engine or a cluster.
-fast slow coverage: export OMP_WAIT_POLICY = PASSIVE
+tests coverage: export OMP_WAIT_POLICY = PASSIVE
 
-fast: $(BIN)/python ## the fast tests, in two processes, as CI runs them
-	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=15 $(PYTEST_ARGS)
+tests: $(BIN)/python ## all tests but the longest, in two processes, as CI runs them
+	$(BIN)/python -m pytest -m 'not long' -n 2 --dist loadgroup --durations=25 $(PYTEST_ARGS)
 
-slow: $(BIN)/python ## the slow tests but for the longest, in two processes, as CI runs them
-	$(BIN)/python -m pytest -m 'slow and not long' -n 2 --dist loadgroup --durations=15 $(PYTEST_ARGS)
+examples: $(BIN)/python ## the examples in all docstrings
+	$(BIN)/python -m pytest --doctest-modules src studies $(PYTEST_ARGS)
+
+# Hours. What passed at this commit is not run again.
+nightly: $(BIN)/python ## what CI leaves out: long tests, new examples, fuzzing, mutants, benchmarks at full size
+	$(BIN)/python -m tests.release.check 'long tests' 'newly drawn examples' 'examples in docstrings' fuzzing mutants $(BENCHMARKS:%='benchmark of %')
 
 # Not in CI, for its time.
 coverage: $(BIN)/python ## the fast tests, in two processes, with coverage and its bound
-	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --durations=10 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --cov --durations=10 $(PYTEST_ARGS)
 
 # The site must work without a network: no page may load a script, style or image from elsewhere.
 # Not --quiet: it hides warnings from --strict, too.

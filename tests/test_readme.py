@@ -14,15 +14,22 @@ RUNNER = ROOT / "tests" / "run_markdown.py"
 GUIDES = sorted((ROOT / "docs").glob("**/*.md"))
 # The README must have blocks; a guide may be prose alone.
 PAGES = [ROOT / "README.md", *(page for page in GUIDES if any(blocks(page)))]
-# They train, judge or evaluate for half a minute and more each.
+# They train, judge or evaluate for several seconds and more each: `make nightly` runs them.
 LONG = {
+    "docs/end-to-end.md",
+    "docs/explanation/paths.md",
     "docs/from/ranklib.md",
+    "docs/from/ranx.md",
+    "docs/from/xgboost.md",
+    "docs/how-to/choose-loss.md",
     "docs/how-to/compare-gate.md",
     "docs/how-to/data.md",
+    "docs/how-to/drift.md",
     "docs/how-to/evaluate.md",
     "docs/how-to/explain.md",
     "docs/how-to/export/index.md",
     "docs/how-to/features.md",
+    "docs/how-to/judging.md",
     "docs/how-to/language-models.md",
     "docs/how-to/serving.md",
     "docs/how-to/train.md",

@@ -24,7 +24,6 @@ from podium.studio.accounts.service import new_api_token
 from podium.studio.client import StudioClient
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction
-from podium.studio.store.migrate import upgrade
 from podium.studio.store.tables import Membership
 from tests.cli.run_podium import podium
 from tests.engines.shop import empty_solr, products
@@ -36,6 +35,7 @@ from tests.engines.story_engines import (
     InSolr,
     StoryEngine,
 )
+from tests.studio.databases import sqlite_with_tables
 from tests.studio.factories import make_people
 from tests.studio.server import serving
 
@@ -88,12 +88,11 @@ def studio_of_three(
 ) -> Iterator[tuple[list[StudioClient], Callable[[int], None]]]:
     """A studio that may ask the engine, and three accounts in it."""
     settings = Settings(
-        database=f"sqlite:///{folder / 'studio.db'}",
+        database=sqlite_with_tables(folder / "studio.db"),
         exports=folder / "files",
         engines=[engine_url],
     )
     engine = connect(settings)
-    upgrade(engine)
     people = make_people(engine, 3, admin=True)
     with serving(settings) as address, ExitStack() as stack:
         clients = []

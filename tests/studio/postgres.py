@@ -10,6 +10,9 @@ import time
 from pathlib import Path
 from typing import Self
 
+import psycopg
+from psycopg import sql
+
 from tests.ports import free_port
 
 BINARIES = Path("/usr/lib/postgresql/15/bin")
@@ -61,10 +64,14 @@ class Postgres:
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
 
-    def create(self, database: str) -> str:
-        self._run(
-            BINARIES / "createdb", "-h", "127.0.0.1", "-p", str(self.port), "-U", "podium", database
-        )
+    def create(self, database: str, template: str = "template0") -> str:
+        """Make a database, by default an empty one, and return its address."""
+        with psycopg.connect(self.url().replace("+psycopg", ""), autocommit=True) as connection:
+            connection.execute(
+                sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(
+                    sql.Identifier(database), sql.Identifier(template)
+                )
+            )
         return self.url(database)
 
     def _run(self, *command: object) -> None:

@@ -36,7 +36,10 @@ from podium.studio.store.tables import (
     User,
 )
 from podium.studio.store.tokens import digest
+from tests.studio.databases import BOTH
 from tests.studio.factories import PASSWORD, make_people, make_project
+
+DATABASES = BOTH
 
 NOW = 1_700_000_000.0
 DAY = 24 * 60 * 60

@@ -26,11 +26,14 @@ from podium.studio.store.enums import Role
 from podium.studio.store.tables import LogEntry
 from podium.studio.store.tokens import new_token
 from tests.studio.claimed_jobs import claimed_job
+from tests.studio.databases import BOTH
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import program, row_of
 from tests.studio.judging_helpers import judge_all, queries_of, truth
 from tests.studio.postgres import wait_until
 from tests.studio.server import serving
+
+DATABASES = BOTH
 
 WRONG = {"left": "right", "right": "left"}
 

@@ -28,9 +28,12 @@ from podium.studio.store.tables import (
     User,
 )
 from podium.studio.translations import language as language_named
+from tests.studio.databases import BOTH
 from tests.studio.factories import PASSWORD, make_project
 from tests.studio.http_client import Browser, program, row_of
 from tests.studio.server import serving
+
+DATABASES = BOTH
 
 ANN, BOB = "ann@example.org", "bob@example.org"
 
@@ -47,7 +50,7 @@ def people(engine):
 
 
 @pytest.fixture
-def address(engine, database):  # noqa: ARG001 (the engine makes the tables)
+def address(database):
     with serving(Settings(database=database)) as found:
         yield found
 

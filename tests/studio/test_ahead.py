@@ -9,10 +9,13 @@ from podium.studio.judging.service import LeasedTask
 from podium.studio.judging.task_selection import NoTask
 from podium.studio.store.database import reading
 from podium.studio.store.tables import Lease, LogEntry
+from tests.studio.databases import BOTH
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import program
 from tests.studio.judging_helpers import truth
 from tests.studio.server import serving
+
+DATABASES = BOTH
 
 
 def leases(engine):

@@ -20,7 +20,7 @@ from tests.studio.server import serving
 
 
 @pytest.fixture
-def address(engine, database):  # noqa: ARG001 (the engine makes the tables)
+def address(database):
     with serving(Settings(database=database)) as found:
         yield found
 

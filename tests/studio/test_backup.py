@@ -20,18 +20,12 @@ from podium.studio.store.database import connect, in_transaction, reading
 from podium.studio.store.migrate import downgrade, revisions, upgrade
 from podium.studio.store.rows import ProjectQueryRow
 from podium.studio.store.tables import LogEntry, Project, ProjectQuery
-from tests.studio.conftest import next_number
+from tests.studio.databases import BOTH
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of
 from tests.studio.postgres import BINARIES
 
-
-@pytest.fixture
-def empty(request, database, tmp_path):
-    """The address of another, empty database of the same kind."""
-    if database.startswith("sqlite"):
-        return f"sqlite:///{tmp_path / 'restored.db'}"
-    return request.getfixturevalue("postgres").create(f"restored_{os.getpid()}_{next_number()}")
+DATABASES = BOTH
 
 
 def judge(engine, service, project, people, answers):
@@ -50,7 +44,7 @@ def entries(engine) -> int:
     return reading(engine, lambda c: c.scalar(select(func.count()).select_from(LogEntry)))
 
 
-def test_everything_is_in_the_restored_database(engine, database, empty, tmp_path):
+def test_everything_is_in_the_restored_database(engine, database, empty_database, tmp_path):
     people = make_people(engine, 3)
     project = make_project(engine, people, queries=3)
     judge(engine, JudgingService(engine), project, people, 12)
@@ -62,7 +56,7 @@ def test_everything_is_in_the_restored_database(engine, database, empty, tmp_pat
     judge(engine, JudgingService(engine), project, people, 3)  # what came later is not in it
     assert reading(engine, log_digest) != before
 
-    settings = Settings(database=empty)
+    settings = Settings(database=empty_database)
     other = connect(settings)
     assert restore(other, settings, tmp_path / "b.zip") == made
     assert reading(other, log_digest) == before
@@ -81,7 +75,7 @@ def test_everything_is_in_the_restored_database(engine, database, empty, tmp_pat
     other.dispose()
 
 
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_nobody_else_can_read_a_backup_and_a_failed_one_is_removed(
     engine, database, tmp_path, monkeypatch
 ):
@@ -108,9 +102,9 @@ def test_nobody_else_can_read_a_backup_and_a_failed_one_is_removed(
     assert (folder / "b.zip").stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("database_kind", ["postgresql"])
 def test_the_password_of_the_database_is_not_among_the_arguments_of_programs(
-    engine, database, empty, tmp_path, monkeypatch
+    engine, database, empty_database, tmp_path, monkeypatch
 ):
     programs, told = tmp_path / "programs", tmp_path / "told"
     programs.mkdir()
@@ -121,7 +115,8 @@ def test_the_password_of_the_database_is_not_among_the_arguments_of_programs(
         (programs / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     source, target = (
-        Settings(database=url.replace("podium@", "podium:s%40cret@")) for url in (database, empty)
+        Settings(database=url.replace("podium@", "podium:s%40cret@"))
+        for url in (database, empty_database)
     )
     back_up(engine, source, tmp_path / "b.zip")
     other = connect(target)
@@ -133,14 +128,14 @@ def test_the_password_of_the_database_is_not_among_the_arguments_of_programs(
         assert line.count("cret") == 1
 
 
-def test_a_server_notices_that_the_database_went_back(engine, database, empty, tmp_path):
+def test_a_server_notices_that_the_database_went_back(engine, database, empty_database, tmp_path):
     """Its memory has as many entries as the restored log, and others: it must not use it."""
     people = make_people(engine, 1)
     project = make_project(engine, people, queries=1, items=5)
     judge(engine, JudgingService(engine), project, people, 2)
     back_up(engine, Settings(database=database), tmp_path / "b.zip")
-    other = connect(Settings(database=empty))
-    restore(other, Settings(database=empty), tmp_path / "b.zip")
+    other = connect(Settings(database=empty_database))
+    restore(other, Settings(database=empty_database), tmp_path / "b.zip")
     numbers = [
         reading(each, lambda c: c.scalar(select(Project.incarnation))) for each in (engine, other)
     ]
@@ -160,7 +155,7 @@ def test_a_server_notices_that_the_database_went_back(engine, database, empty, t
     other.dispose()
 
 
-def test_a_damaged_backup_is_refused(engine, database, empty, tmp_path):
+def test_a_damaged_backup_is_refused(engine, database, empty_database, tmp_path):
     people = make_people(engine, 1)
     judge(engine, JudgingService(engine), make_project(engine, people), people, 3)
     path = tmp_path / "b.zip"
@@ -173,20 +168,20 @@ def test_a_damaged_backup_is_refused(engine, database, empty, tmp_path):
         digest = hashlib.sha256(b"other").hexdigest()
         file.writestr("manifest.json", json.dumps({**manifest, "log_digest": digest}))
         file.writestr("database.dump", dump)
-    other = connect(Settings(database=empty))
+    other = connect(Settings(database=empty_database))
     with pytest.raises(DataError, match="differs from the backup"):
-        restore(other, Settings(database=empty), wrong)
+        restore(other, Settings(database=empty_database), wrong)
     other.dispose()
 
 
-def test_an_older_backup_is_restored_and_migrated(engine, database, empty, tmp_path):
+def test_an_older_backup_is_restored_and_migrated(engine, database, empty_database, tmp_path):
     people = make_people(engine, 1)
     judge(engine, JudgingService(engine), make_project(engine, people), people, 3)
     downgrade(engine, "0001")
     made = back_up(engine, Settings(database=database), tmp_path / "b.zip")
     assert (made.revision, made.log_entries) == ("0001", 3)
-    other = connect(Settings(database=empty))
-    restore(other, Settings(database=empty), tmp_path / "b.zip")
+    other = connect(Settings(database=empty_database))
+    restore(other, Settings(database=empty_database), tmp_path / "b.zip")
     present, newest = revisions(other)
     assert present == newest != "0001"
     assert entries(other) == 3
@@ -197,10 +192,10 @@ def test_an_older_backup_is_restored_and_migrated(engine, database, empty, tmp_p
         restore(engine, Settings(database=database), tmp_path / "n.zip")
 
 
-def test_a_backup_may_have_the_name_of_what_is_in_it(engine, database, empty, tmp_path):
+def test_a_backup_may_have_the_name_of_what_is_in_it(engine, database, empty_database, tmp_path):
     made = back_up(engine, Settings(database=database), tmp_path / "database.dump")
-    other = connect(Settings(database=empty))
-    assert restore(other, Settings(database=empty), tmp_path / "database.dump") == made
+    other = connect(Settings(database=empty_database))
+    assert restore(other, Settings(database=empty_database), tmp_path / "database.dump") == made
     other.dispose()
 
 
@@ -216,14 +211,14 @@ def test_the_password_is_taken_out_of_the_url(given, url, password):
     assert _without_password(f"postgresql{given}") == (f"postgresql{url}", password)
 
 
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_a_folder_that_cannot_be_written_is_told(engine, database, tmp_path):
     target = tmp_path / "absent" / "b.zip"
     with pytest.raises(DataError, match=r"absent/b\.zip: cannot be written"):
         back_up(engine, Settings(database=database), target)
 
 
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_urls_with_parameters_and_links(engine, database, tmp_path):
     """What is backed up and restored is the database itself, and nothing is left beside it."""
     make_project(engine, make_people(engine, 1), name="Shoes")
@@ -246,11 +241,15 @@ def test_urls_with_parameters_and_links(engine, database, tmp_path):
         assert left == {"link.db" if "link" in name else "studio.db"}
 
 
-def test_a_file_that_is_no_backup_is_told(empty, tmp_path):
+def test_a_file_that_is_no_backup_is_told(empty_database, tmp_path):
     (tmp_path / "text.zip").write_text("no zip")
     for name in ("text.zip", "absent.zip"):
         with pytest.raises(DataError, match=rf"{name}: is not a backup that can be read"):
-            restore(connect(Settings(database=empty)), Settings(database=empty), tmp_path / name)
+            restore(
+                connect(Settings(database=empty_database)),
+                Settings(database=empty_database),
+                tmp_path / name,
+            )
 
 
 def test_a_database_that_is_only_read_is_not_created(tmp_path):
@@ -277,7 +276,7 @@ def test_nobody_else_can_read_a_new_database_file_of_a_uri(tmp_path, parameters)
     assert {name.partition("-")[0] for name in modes} == {"a.db"}
 
 
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_nobody_else_can_read_a_new_database_file(engine, database, tmp_path):
     settings, copy = Settings(database=database), tmp_path / "copy"
     mask = os.umask(0)

@@ -13,11 +13,14 @@ from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction
 from podium.studio.store.enums import Purpose
 from podium.studio.store.tokens import new_token
+from tests.studio.databases import BOTH
 from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.http_client import Browser, bearer, row_of
 from tests.studio.judging_helpers import judge_all, queries_of, read_log
 from tests.studio.server import serving
 from tests.studio.test_corrections import counted
+
+DATABASES = BOTH
 
 
 @pytest.fixture
@@ -133,7 +136,7 @@ def test_others_answers_are_not_touched(engine, service, clock, change):
         change(other, ann, task.token, "right")
 
 
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("database_kind", ["sqlite"])
 @pytest.mark.parametrize(
     ("mode", "choice", "other"),
     [("pairs", "left", "right"), ("grades", "bad", "good"), ("rankings", "left", "same")],

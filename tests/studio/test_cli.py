@@ -31,10 +31,13 @@ from podium.studio.store.migrate import upgrade
 from podium.studio.store.tables import AuditRecord
 from tests.cli.run_podium import PODIUM, podium
 from tests.ports import free_port
+from tests.studio.databases import BOTH
 from tests.studio.factories import PASSWORD
 from tests.studio.http_client import Browser, row_of
 from tests.studio.judging_helpers import queries_of
 from tests.studio.postgres import wait_until
+
+DATABASES = BOTH
 
 
 def run(*words, folder, fails=False, given=""):
@@ -142,10 +145,10 @@ def test_commands_before_the_tables_are_there_say_how_to_make_them(words, tmp_pa
         ("SELECT x FROM (SELECT 1) AS t", r"no such column: x|column \"x\" does not exist"),
     ],
 )
-def test_tables_and_columns_that_a_database_lacks_are_told(database, statement, problem):
+def test_tables_and_columns_that_a_database_lacks_are_told(empty_database, statement, problem):
     with (
         pytest.raises(DataError, match=rf"({problem})\. Run podium studio migrate first\."),
-        connected(Settings(database=database)) as engine,
+        connected(Settings(database=empty_database)) as engine,
         engine.connect() as connection,
     ):
         connection.execute(text(statement))
@@ -189,11 +192,11 @@ def test_the_demonstration_is_made_once(engine):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("database_kind", ["postgresql"])
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.long), 2])
-def test_a_server_of_several_processes(database, tmp_path, workers):
+def test_a_server_of_several_processes(empty_database, tmp_path, workers):
     port = free_port()
-    words = ["serve", "--database", database, "--port", port]
+    words = ["serve", "--database", empty_database, "--port", port]
     assert "podium studio migrate" in run(*words, folder=tmp_path, fails=True)
     with running(*words, "--workers", workers, "--migrate", folder=tmp_path) as process:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
@@ -273,9 +276,9 @@ def test_the_database_is_not_written_over(words, ending, tmp_path):
     assert left <= {"link.db", "real.db", "real.db-wal", "real.db-shm", "exports"}
 
 
-def test_from_an_empty_database_to_labels_without_a_server(database, tmp_path):
+def test_from_an_empty_database_to_labels_without_a_server(empty_database, tmp_path):
     def podium(*words, **more):
-        return run(*words, "--database", database, folder=tmp_path, **more)
+        return run(*words, "--database", empty_database, folder=tmp_path, **more)
 
     podium("migrate")
     assert "no account" in podium("project", "create", "Shoes", "--owner", "a@b.c", fails=True)
@@ -290,14 +293,14 @@ def test_from_an_empty_database_to_labels_without_a_server(database, tmp_path):
     )
     write_jsonl(demo_queries(), str(tmp_path / "c.jsonl"))
     podium("project", "import", number, "c.jsonl")
-    assert audit_of(database, number)[-1] == ("imported", {"added": len(demo_queries())})
+    assert audit_of(empty_database, number)[-1] == ("imported", {"added": len(demo_queries())})
     for content in (["--to", "qrels-parquet"], ["--content", "log", "--to", "jsonl"]):
         told = podium("project", "export", number, "none", *content, fails=True)
         assert "nothing has been judged yet" in told
     assert not (tmp_path / "none").exists()
     for wrong in ((), ("c.jsonl", "--run", "r.run"), ("c.jsonl", "--documents", "d.jsonl")):
         assert "Pass either a JSONL file" in podium("project", "import", number, *wrong, fails=True)
-    engine = connect(Settings(database=database))
+    engine = connect(Settings(database=empty_database))
     service = JudgingService(engine)
     given = service.next(row_of(engine, number), 1, "t")
     while isinstance(given, LeasedTask):
@@ -329,9 +332,9 @@ def test_from_an_empty_database_to_labels_without_a_server(database, tmp_path):
     podium("migrate", "--down", "base", "--yes", "--drop-everything")
 
 
-def test_accounts_on_the_command_line(database, tmp_path):
+def test_accounts_on_the_command_line(empty_database, tmp_path):
     def podium(*words, **more):
-        return run(*words, "--database", database, folder=tmp_path, **more)
+        return run(*words, "--database", empty_database, folder=tmp_path, **more)
 
     podium("migrate")
     podium("user", "add", "ann@example.org", "--name", "Ann", "--admin", "--no-password")
@@ -346,7 +349,7 @@ def test_accounts_on_the_command_line(database, tmp_path):
     podium("user", "enable", "1")
     podium("user", "admin", "2", "--remove")
     word = podium("user", "reset-password", "2")
-    engine = connect(Settings(database=database))
+    engine = connect(Settings(database=empty_database))
     email = "bob@example.org"
     assert in_transaction(engine, lambda c: check_password(c, email, PASSWORD)) is None
     assert in_transaction(engine, lambda c: check_password(c, email, word)) == 2

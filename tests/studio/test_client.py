@@ -22,7 +22,7 @@ from tests.studio.server import serving
 
 
 @pytest.fixture
-def address(engine, database, tmp_path):  # noqa: ARG001 (the engine makes the tables)
+def address(database, tmp_path):
     with serving(Settings(database=database, exports=tmp_path / "files")) as found:
         yield found
 
@@ -123,7 +123,7 @@ def test_refusals_are_worded(studio, address, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("database_kind", ["postgresql"])
 def test_train_reads_a_projects_labels(studio, address, tmp_path):
     project = studio.create_project("Demo", k=2)
     project.import_candidates(demo_queries())

@@ -93,7 +93,7 @@ def test_a_copy_has_settings_queries_and_gold_and_no_judgments(engine, service):
     assert reading(engine, lambda c: c.scalars(text).first()) == "Text of 0 for q0"
 
 
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_rankings_are_copied(engine):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=3, mode="rankings")
@@ -180,7 +180,7 @@ def test_judgments_and_their_setup_cannot_be_changed_in_an_archived_project(engi
     as_owner(corrections.discard, judged, 0, None)
 
 
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_the_pages(engine, database, tmp_path):
     def people(connection):
         return [

@@ -18,9 +18,12 @@ from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
 from podium.studio.store.tables import AssessorProgress, AuditRecord, JudgmentCount
 from podium.studio.store.tokens import new_token
+from tests.studio.databases import BOTH
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of
 from tests.studio.judging_helpers import judge_all, queries_of, read_log, top_of, truth
+
+DATABASES = BOTH
 
 
 def manager_of(engine, project, user):

@@ -27,9 +27,12 @@ from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
 from podium.studio.store.tables import CrowdLink, CrowdWorker, Lease, Membership, ProjectQuery
+from tests.studio.databases import BOTH
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import Browser, program, row_of
 from tests.studio.server import serving
+
+DATABASES = BOTH
 
 
 @pytest.fixture

@@ -19,14 +19,17 @@ from podium.studio.store.rows import ReportRow
 from podium.studio.store.tables import Gold, Job, LogEntry, ProjectQuery, QueryFigures
 from podium.studio.store.tokens import new_token
 from tests.studio.claimed_jobs import claimed_job
+from tests.studio.databases import BOTH
 from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.http_client import Browser, program, row_of
 from tests.studio.postgres import wait_until
 from tests.studio.server import serving
 
+DATABASES = BOTH
+
 
 @pytest.fixture
-def address(engine, database, tmp_path):  # noqa: ARG001 (the engine makes the tables)
+def address(database, tmp_path):
     with serving(Settings(database=database, exports=tmp_path / "files")) as found:
         yield found
 

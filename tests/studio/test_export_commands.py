@@ -18,10 +18,10 @@ from podium.studio.projects.service import add_queries
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction
 from podium.studio.store.enums import Mode, Role
-from podium.studio.store.migrate import upgrade
 from podium.studio.transfer.exports import ExportOptions
 from podium.studio.transfer.writers import DESCRIPTIONS, EXPORT_CONTENTS, EXPORT_FORMATS
 from tests.cli.run_podium import succeed
+from tests.studio.databases import sqlite_with_tables
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of
 from tests.studio.judging_helpers import queries_of
@@ -38,8 +38,7 @@ TRAINING = [
 def engine(tmp_path_factory):
     """One kind of database: what is exported does not depend on it."""
     path = tmp_path_factory.mktemp("exports") / "studio.db"
-    engine = connect(Settings(database=f"sqlite:///{path}"))
-    upgrade(engine)
+    engine = connect(Settings(database=sqlite_with_tables(path)))
     yield engine
     engine.dispose()
 

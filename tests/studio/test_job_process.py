@@ -20,15 +20,10 @@ from podium.studio.jobs.queue import DEAD_AFTER, JobContext, claim, enqueue, new
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import Job
-from tests.studio.conftest import next_number
 from tests.studio.factories import make_people, make_project
-from tests.studio.postgres import Postgres, wait_until
+from tests.studio.postgres import wait_until
 
-
-@pytest.fixture
-def database(postgres: Postgres) -> str:
-    """One kind of database is enough: each child takes seconds to start."""
-    return postgres.create(f"jobs_{os.getpid()}_{next_number()}")
+DATABASES = ["postgresql"]
 
 
 @pytest.fixture

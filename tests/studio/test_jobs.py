@@ -30,10 +30,13 @@ from podium.studio.store.enums import Role
 from podium.studio.store.tables import Invitation, Job, SignInFailure
 from podium.studio.store.tokens import new_secret
 from podium.studio.web.access import COOKIE
+from tests.studio.databases import BOTH
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import Browser, program
 from tests.studio.postgres import wait_until
 from tests.studio.server import serving
+
+DATABASES = BOTH
 
 
 @pytest.fixture

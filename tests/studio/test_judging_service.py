@@ -13,8 +13,11 @@ from podium.studio.judging.task_selection import NoTask
 from podium.studio.store.database import reading
 from podium.studio.store.tables import Lease
 from podium.studio.store.tokens import new_token
+from tests.studio.databases import BOTH
 from tests.studio.factories import make_people, make_project
 from tests.studio.judging_helpers import ByNumber, judge_all, queries_of, read_log, top_of, truth
+
+DATABASES = BOTH
 
 
 def test_one_person_finds_the_top_k(engine, service):

@@ -13,10 +13,10 @@ from podium.studio.reporting.agreement_words import agreement_words
 from podium.studio.reporting.flags import AssessorStats, quality_flags, shown_flags
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction
-from podium.studio.store.migrate import upgrade
 from podium.studio.store.tables import Delivery, User
 from podium.studio.translations import language
 from podium.studio.web.languages import accepted
+from tests.studio.databases import sqlite_with_tables
 from tests.studio.factories import PASSWORD
 from tests.studio.http_client import Browser, program
 from tests.studio.server import serving
@@ -28,9 +28,8 @@ GERMAN, ENGLISH = '<html lang="de" dir="ltr">', '<html lang="en" dir="ltr">'
 @pytest.fixture(scope="module")
 def studio(tmp_path_factory):
     """A database and a server, for all tests here: each has a browser or an account of its own."""
-    database = f"sqlite:///{tmp_path_factory.mktemp('languages') / 'studio.db'}"
+    database = sqlite_with_tables(tmp_path_factory.mktemp("languages") / "studio.db")
     engine = connect(Settings(database=database))
-    upgrade(engine)
     with serving(Settings(database=database)) as address:
         yield engine, address
     engine.dispose()

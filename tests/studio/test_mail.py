@@ -72,12 +72,6 @@ def inbox(smtp):
 
 
 @pytest.fixture
-def database(tmp_path):
-    """One kind of database: what is sent does not depend on it."""
-    return f"sqlite:///{tmp_path / 'studio.db'}"
-
-
-@pytest.fixture
 def settings(database, inbox):
     return Settings(
         database=database, smtp=inbox.url, mail_from="Podium <podium@example.org>",

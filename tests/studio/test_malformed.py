@@ -23,7 +23,7 @@ _SECONDS = int(os.environ.get("PODIUM_FUZZ_SECONDS", "12"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("database_kind", ["postgresql"])
 def test_generated_requests_give_no_server_error(engine, database, tmp_path):
     (ann,) = make_people(engine, 1, admin=True)
     make_project(engine, [ann], queries=3, items=4)

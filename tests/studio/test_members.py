@@ -22,7 +22,7 @@ from tests.studio.server import serving
 
 
 @pytest.fixture
-def address(engine, database, tmp_path):  # noqa: ARG001 (the engine makes the tables)
+def address(database, tmp_path):
     with serving(Settings(database=database, exports=tmp_path / "files")) as found:
         yield found
 

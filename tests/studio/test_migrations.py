@@ -31,13 +31,16 @@ from podium.studio.store.tables import (
 )
 from podium.studio.store.tokens import new_token
 from tests.studio.attacks.test_html import NESTED
+from tests.studio.databases import BOTH
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of
 from tests.studio.judging_helpers import queries_of
 
+DATABASES = BOTH
 
-def test_up_and_down_and_up_again(database):
-    engine = connect(Settings(database=database))
+
+def test_up_and_down_and_up_again(empty_database):
+    engine = connect(Settings(database=empty_database))
     present, newest = revisions(engine)
     assert present is None
     upgrade(engine)
@@ -56,11 +59,11 @@ def test_tables_are_as_the_code_describes_them(engine):
         assert compare_metadata(context, Base.metadata) == []
 
 
-def test_servers_that_start_together_migrate_one_after_the_other(database):
+def test_servers_that_start_together_migrate_one_after_the_other(empty_database):
     errors = []
 
     def start():
-        engine = connect(Settings(database=database))
+        engine = connect(Settings(database=empty_database))
         try:
             upgrade(engine)
         except Exception as error:
@@ -94,8 +97,8 @@ def test_a_write_ahead_log_waits_where_sqlite_says_at_once_that_a_file_is_locked
         assert own.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
-def test_data_of_the_first_version_go_up_and_down(database):
-    engine = connect(Settings(database=database))
+def test_data_of_the_first_version_go_up_and_down(empty_database):
+    engine = connect(Settings(database=empty_database))
     upgrade(engine, "0001")
     with engine.begin() as connection:
         for statement in (

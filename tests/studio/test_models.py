@@ -37,10 +37,13 @@ from podium.studio.store.rows import JobRow
 from podium.studio.store.tables import Job, LogEntry
 from podium.studio.transfer.exports import KIND as EXPORT
 from podium.studio.transfer.exports import ExportOptions, run_export
+from tests.studio.databases import BOTH
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import program, row_of
 from tests.studio.judging_helpers import judge_all, queries_of, truth
 from tests.studio.server import serving
+
+DATABASES = BOTH
 
 RUBRIC = """
 name = "shop"

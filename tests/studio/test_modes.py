@@ -9,8 +9,11 @@ from podium.studio.messages import Message
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Purpose
 from podium.studio.store.tables import Gold, Project, QueryAssignment, QueryCandidate
+from tests.studio.databases import BOTH
 from tests.studio.factories import make_people, make_project
 from tests.studio.judging_helpers import judge_all, queries_of, read_log, top_of, truth
+
+DATABASES = BOTH
 
 
 def test_bad_documents_are_out(engine, service):

@@ -14,10 +14,13 @@ from podium.studio.projects.changes import delete_project
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import JudgmentCount, ProjectQuery
 from podium.studio.store.tokens import new_token
+from tests.studio.databases import BOTH
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of
 from tests.studio.judging_helpers import read_log
 from tests.studio.test_task_selection import pause
+
+DATABASES = BOTH
 
 
 def skip_all(service, row, user, tab):

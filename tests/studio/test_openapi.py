@@ -12,8 +12,7 @@ import pytest
 from podium.studio.accounts.service import new_api_token
 from podium.studio.app import create_app
 from podium.studio.settings import Settings
-from podium.studio.store.database import connect, in_transaction
-from podium.studio.store.migrate import upgrade
+from podium.studio.store.database import in_transaction
 from tests.studio.factories import make_people, make_project
 from tests.studio.server import serving
 
@@ -46,10 +45,8 @@ def test_pages_are_no_part_of_the_api():
 
 
 @pytest.mark.slow
-def test_the_server_does_what_the_description_says(tmp_path):
-    settings = Settings(database=f"sqlite:///{tmp_path / 'studio.db'}", exports=tmp_path / "files")
-    engine = connect(settings)
-    upgrade(engine)
+def test_the_server_does_what_the_description_says(database, engine, tmp_path):
+    settings = Settings(database=database, exports=tmp_path / "files")
     people = make_people(engine, 2, admin=True)
     make_project(engine, people)
     token = in_transaction(engine, lambda c: new_api_token(c, people[0], "test", 1))

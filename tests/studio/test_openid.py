@@ -54,7 +54,7 @@ def provider(port: int, callback: str):
 
 
 @pytest.fixture
-def make_server(engine, database):  # noqa: ARG001 (the engine makes the tables)
+def make_server(database):
     @contextmanager
     def make(**settings):
         node()

@@ -15,8 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from podium.studio.accounts.service import add_user
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction
-from podium.studio.store.migrate import upgrade
 from tests.ports import free_port
+from tests.studio.databases import sqlite_with_tables
 from tests.studio.factories import PASSWORD, make_project
 from tests.studio.http_client import Browser
 from tests.studio.postgres import wait_until
@@ -46,9 +46,8 @@ class AssessorStats:
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory) -> AssessorStats:
     folder = tmp_path_factory.mktemp("server")
-    database = f"sqlite:///{folder / 'studio.db'}"
+    database = sqlite_with_tables(folder / "studio.db")
     engine = connect(Settings(database=database))
-    upgrade(engine)
     ann = in_transaction(engine, lambda c: add_user(c, "ann@example.org", "Ann", PASSWORD))
     project = make_project(engine, [ann], queries=1, items=2, k=1)
     engine.dispose()

@@ -95,12 +95,12 @@ def test_pages_of_very_many_queries(engine):
     assert names(top)[0] == "c00006"
 
 
-one_database = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+one_database = pytest.mark.parametrize("database_kind", ["sqlite"])
 """What pages show does not depend on it."""
 
 
 @pytest.fixture
-def address(engine, database, tmp_path):  # noqa: ARG001 (the engine makes the tables)
+def address(database, tmp_path):
     with serving(Settings(database=database, exports=tmp_path / "files")) as found:
         yield found
 

@@ -17,9 +17,12 @@ from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import AuthSession, SignInFailure, User
 from podium.studio.web.access import COOKIE
+from tests.studio.databases import BOTH
 from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.server import serving
 from tests.studio.test_app import sign_in
+
+DATABASES = BOTH
 
 EMAIL = "ann@example.org"
 

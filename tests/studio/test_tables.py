@@ -13,10 +13,10 @@ from podium.errors import DataError
 from podium.studio.accounts.service import add_user
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction, reading
-from podium.studio.store.migrate import upgrade
 from podium.studio.store.tables import ProjectQuery, QueryCandidate
 from podium.studio.transfer.readers import Upload, without_empty
 from podium.studio.transfer.tables import TableColumns, guess_columns, preview_table, read_table
+from tests.studio.databases import sqlite_with_tables
 from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.http_client import Browser, ended, program
 from tests.studio.postgres import wait_until
@@ -187,9 +187,9 @@ def test_documents_without_text_are_passed_over(upload):
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tables")
-    settings = Settings(database=f"sqlite:///{folder / 'studio.db'}", exports=folder / "files")
+    database = sqlite_with_tables(folder / "studio.db")
+    settings = Settings(database=database, exports=folder / "files")
     engine = connect(settings)
-    upgrade(engine)
     with serving(settings) as address:
         yield engine, address, make_people(engine, 1)[0]
     engine.dispose()

@@ -25,9 +25,12 @@ from podium.studio.store.tables import (
     QueryAssignment,
 )
 from podium.studio.store.tokens import new_token
+from tests.studio.databases import BOTH
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of
 from tests.studio.judging_helpers import ByNumber, judge_all, queries_of, read_log, truth
+
+DATABASES = BOTH
 
 
 class Scripted(random.Random):

@@ -156,7 +156,7 @@ def test_one_who_is_stopped_in_the_middle_gets_no_more(engine, database, project
         assert judge.post(f"{base}/next", json={"tab": "t"}).json()["state"] == "training"
 
 
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_the_longest_name_of_a_grade_can_be_answered(engine, database, people):
     ann, bob, cem = people
     best = "b" * LONGEST_GRADE

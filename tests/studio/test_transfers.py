@@ -20,10 +20,13 @@ from podium.studio.store.tables import Gold, ProjectQuery, QueryCandidate, Ranki
 from podium.studio.store.tokens import new_token
 from podium.studio.transfer import imports as import_jobs
 from podium.studio.transfer.readers import Upload, open_upload
+from tests.studio.databases import BOTH
 from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.http_client import Browser, ended, program, row_of
 from tests.studio.postgres import wait_until
 from tests.studio.server import serving
+
+DATABASES = BOTH
 
 QUERY = {
     "query_id": "q1",
@@ -38,7 +41,7 @@ def files(tmp_path):
 
 
 @pytest.fixture
-def address(engine, database, files):  # noqa: ARG001 (the engine makes the tables)
+def address(database, files):
     with serving(Settings(database=database, exports=files)) as found:
         yield found
 

@@ -131,7 +131,7 @@ def test_queries_and_then_the_project_are_done(engine, settings, receiver, who, 
     assert reading(engine, lambda c: deliveries_of(c, who.project.id)) == []
 
 
-@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("database_kind", ["postgresql"])
 def test_the_last_two_queries_done_at_once(engine, settings, receiver):
     ann, bob = people = make_people(engine, 2)  # one person's answers wait for each other anyway
     project = make_project(engine, people, queries=2, items=2, k=1)

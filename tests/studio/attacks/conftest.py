@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import os
 from collections.abc import Callable, Iterator
 
 import httpx
@@ -13,25 +11,22 @@ from podium.studio.settings import Settings
 from tests.studio.attacks.judge_client import JudgeClient
 from tests.studio.browser.conftest import browser, judging, person_browser  # noqa: F401
 from tests.studio.http_client import program
-from tests.studio.postgres import Postgres
 from tests.studio.server import serving
 
-_numbers = itertools.count()
+
+@pytest.fixture
+def database_kind() -> str:
+    return "postgresql"
 
 
 @pytest.fixture
-def database(postgres: Postgres) -> str:
-    return postgres.create(f"attacks_{os.getpid()}_{next(_numbers)}")
-
-
-@pytest.fixture
-def address(engine, database, tmp_path) -> Iterator[str]:  # noqa: ARG001 (the engine makes the tables)
+def address(database, tmp_path) -> Iterator[str]:
     with serving(Settings(database=database, exports=tmp_path / "files")) as found:
         yield found
 
 
 @pytest.fixture
-def server(database: str, engine: object) -> Iterator[str]:  # noqa: ARG001 (the engine makes the tables)
+def server(database: str) -> Iterator[str]:
     """The address of a running server with the default settings."""
     with serving(Settings(database=database)) as found:
         yield found

@@ -36,10 +36,10 @@ def own_postgres(postgres):  # noqa: ARG001 (skips where there is none)
 
 @pytest.fixture
 def own_engine(own_postgres):
-    found = connect(Settings(database=own_postgres.create("own")))
-    upgrade(found)
-    yield found
-    found.dispose()
+    engine = connect(Settings(database=own_postgres.create("own")))
+    upgrade(engine)
+    yield engine
+    engine.dispose()
 
 
 def processes(server: Postgres) -> list[psutil.Process]:

@@ -11,8 +11,6 @@ from playwright.sync_api import Browser, BrowserContext
 from sqlalchemy import Engine
 
 from podium.studio.settings import Settings
-from podium.studio.store.database import connect
-from podium.studio.store.migrate import upgrade
 from tests.studio.browser.chromium import (
     BUILT,
     CHROMIUM,
@@ -41,21 +39,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def database(tmp_path) -> str:
-    """One kind of database: what pages do does not depend on it."""
-    return f"sqlite:///{tmp_path / 'studio.db'}"
-
-
-@pytest.fixture
-def engine(database: str) -> Iterator[Engine]:
-    found = connect(Settings(database=database))
-    upgrade(found)
-    yield found
-    found.dispose()
-
-
-@pytest.fixture
-def address(engine: Engine, database: str) -> Iterator[str]:  # noqa: ARG001 (the engine makes the tables)
+def address(database: str) -> Iterator[str]:
     with serving(Settings(database=database, image_hosts=[IMAGE_HOST], **OUTSIDE)) as found:
         yield found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 import random
 import time
 from collections import Counter
@@ -18,9 +17,9 @@ from podium.studio.projects.service import add_queries, project_row
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction, reading
 from podium.studio.store.enums import Kind
-from podium.studio.store.migrate import upgrade
 from podium.studio.store.tables import LogEntry, ProjectQuery
 from tests.studio.browser.chromium import Judging, signed_in
+from tests.studio.databases import postgres_with_tables
 from tests.studio.factories import make_people, make_project
 from tests.studio.server import serving
 
@@ -83,9 +82,8 @@ def answer_wrong_and_take_it_back(tab, key):
 
 @pytest.mark.slow
 def test_three_people_find_the_hidden_order(postgres, browser):
-    database = postgres.create(f"browser_{os.getpid()}")
+    database = postgres_with_tables(postgres)
     engine = connect(Settings(database=database))
-    upgrade(engine)
     people = make_people(engine, 3)
     project = make_project(engine, people, queries=0, k=K)
     found = passages(QUERIES, ITEMS)
