@@ -3,7 +3,6 @@
 How long that takes is counted in modules: seconds depend on what else the machine does.
 """
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,14 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-
-def loaded(code: str) -> set[str]:
-    """The modules that a fresh interpreter has after running code."""
-    code += "; import sys; print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600
-    )
-    return set(done.stdout.split())
+from tests.fresh_interpreter import loaded
 
 
 def test_import_loads_nothing_but_itself() -> None:

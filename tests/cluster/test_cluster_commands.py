@@ -11,7 +11,7 @@ from podium.data import write_shards
 from podium.measures import evaluate as evaluate_rows
 from podium.rankers import LinearRanker, load_ranker
 from tests.cli.run_podium import fail, podium
-from tests.cluster.test_cluster_evaluate import cut, scored
+from tests.cluster.shards import cut, scored
 from tests.rankers.made_up import made_up
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster")]

@@ -11,8 +11,8 @@ from podium.cluster import Cluster, ShardedEvaluation, evaluate, fit, open_sourc
 from podium.errors import DataError
 from podium.rankers import LinearRanker, TreeRanker
 from tests.cluster.object_store import SECRET, ObjectStore
-from tests.cluster.test_cluster_evaluate import MEASURES, assert_equal, cut, scored
-from tests.cluster.test_cluster_sweep import TASKS, measured
+from tests.cluster.shards import MEASURES, assert_equal, cut, scored
+from tests.cluster.tasks import TASKS, measured
 from tests.rankers.made_up import made_up
 
 pytestmark = [

@@ -16,7 +16,7 @@ from podium.cluster import Cluster, evaluate, open_source, shard_tasks
 from podium.cluster.shard_actors import _PATIENCE, ShardActors
 from podium.cluster.sources import ShardSource
 from podium.losses import parse_loss
-from tests.cluster.test_cluster_evaluate import MEASURES, assert_equal, cut, scored
+from tests.cluster.shards import MEASURES, assert_equal, cut, scored
 from tests.rankers.made_up import made_up
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster")]

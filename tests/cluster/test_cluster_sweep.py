@@ -17,17 +17,8 @@ from benchmarks._raylets import Raylets
 from podium.cluster import Cluster, SweepProgress, TaskResult, grid, sweep, tune
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.rankers import LinearRanker, Trial
-from tests.cluster.tasks import dies
+from tests.cluster.tasks import TASKS, dies, measured
 from tests.rankers.made_up import made_up
-
-TASKS = grid(k=[1, 2, 3], model=["linear", "trees"], rate=[0.1, 1])
-
-
-def measured(k: int, model: str, rate: float, log: str | None = None) -> dict[str, Any]:
-    if log is not None:
-        with Path(log).open("a") as file:
-            file.write(f"{k}\n")
-    return {"value": k * rate, "name": f"{model}-{k}"}
 
 
 def fails_at_two(number: int) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 
 import podium
-from tests.test_import_time import loaded
+from tests.fresh_interpreter import loaded
 
 PACKAGES = {
     "data",

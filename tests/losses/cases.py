@@ -102,3 +102,12 @@ def queries(draw: st.DrawFn, *, most: int = 8, ties: bool = False) -> Query:
     labels = draw(st.lists(st.integers(0, 4), min_size=size, max_size=size))
     # An odd step, so that no difference of scores is exactly a margin of 1.
     return 0.137 * np.array(scores, np.float64), np.array(labels, np.float64)
+
+
+def top(labels: Doubles, k: int | None) -> list[int]:
+    """Documents with fewer than k better ones, those preferred to nothing left out."""
+    return [
+        row
+        for row, label in enumerate(labels)
+        if label > min(labels) and (k is None or sum(labels > label) < k)
+    ]

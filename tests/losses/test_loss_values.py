@@ -21,7 +21,7 @@ from podium.losses import (
     RankCosine,
     SquaredError,
 )
-from tests.losses.cases import one_query, random_query, strict_query
+from tests.losses.cases import one_query, random_query, strict_query, top
 
 
 def _rounded(short: float, width: float) -> float:
@@ -35,15 +35,6 @@ PHI = {
     PairExponential: lambda lead: math.exp(-lead),
     PairRounded: lambda lead: _rounded(1 - lead, 0.1),
 }
-
-
-def top(labels: Doubles, k: int | None) -> list[int]:
-    """Documents with fewer than k better ones, those preferred to nothing left out."""
-    return [
-        row
-        for row, label in enumerate(labels)
-        if label > min(labels) and (k is None or sum(labels > label) < k)
-    ]
 
 
 @pytest.mark.parametrize("k", KS)

@@ -10,8 +10,7 @@ import pytest
 from podium.errors import PodiumError
 from podium.kernels import Doubles
 from podium.losses import StructuralHinge
-from tests.losses.cases import one_query, random_query, strict_query
-from tests.losses.test_loss_values import top
+from tests.losses.cases import one_query, random_query, strict_query, top
 
 Point = tuple[float, float]
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 from hypothesis import strategies as st
 
-from podium.data import Judgments, Rankings, read_letor, read_qrels, read_run
+from podium.data import (
+    Judgments,
+    Rankings,
+    read_letor,
+    read_qrels,
+    read_run,
+)
 from podium.kernels import Floats, Ints
 from tests.data.shared_files import shared
 
@@ -120,3 +127,13 @@ def each(arrays: Arrays) -> list[tuple[Floats, Floats]]:
     labels, scores, group = arrays
     ends = np.cumsum(group)[:-1]
     return list(zip(np.split(labels, ends), np.split(scores, ends), strict=True))
+
+
+def expected(path: Path) -> dict[str, dict[str, float]]:
+    """trec_eval's output: a measure, a topic and a value a line."""
+    values: dict[str, dict[str, float]] = {}
+    for line in path.read_text().splitlines():
+        name, topic, value = line.split()
+        if name not in ("runid", "relstring"):
+            values.setdefault(topic, {})[name] = float(value)
+    return values

@@ -3,7 +3,6 @@
 import io
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from hypothesis import given, settings
 from podium.data import Judgments, Preferences, Rankings, read_prefs, read_qrels, read_run
 from podium.measures import PRESETS, Evaluation, evaluate
 from tests.data.shared_files import shared
-from tests.measures.queries import RUNS, as_dicts, dl21, judged_runs
+from tests.measures.queries import RUNS, as_dicts, dl21, expected, judged_runs
 
 CUTS = (1, 3, 5, 10, 30, 200)
 NAMES = [
@@ -88,16 +87,6 @@ def test_judged_documents_only(case: tuple[Judgments, Rankings]) -> None:
     condensed = replace(TREC_EVAL, unjudged="drop")
     result = evaluate(NAMES, *case, conventions=condensed)
     assert_same(result, peer(*case, judged_only=True), NAMES)
-
-
-def expected(path: Path) -> dict[str, dict[str, float]]:
-    """trec_eval's output: a measure, a topic and a value a line."""
-    values: dict[str, dict[str, float]] = {}
-    for line in path.read_text().splitlines():
-        name, topic, value = line.split()
-        if name not in ("runid", "relstring"):
-            values.setdefault(topic, {})[name] = float(value)
-    return values
 
 
 GOLDEN = [

@@ -26,8 +26,7 @@ from podium.measures import (
 from podium.measures.names import tool_of
 from podium.measures.trec_eval import TrecMeasure, trec_eval_measures
 from tests.data.shared_files import shared
-from tests.measures.queries import RUNS, as_dicts, dl21, judged_runs
-from tests.measures.test_trec_eval import expected
+from tests.measures.queries import RUNS, as_dicts, dl21, expected, judged_runs
 
 TREC_EVAL = PRESETS["trec_eval"]
 # trec_eval 10 rounds levels of recall otherwise than trec_eval 9, which pytrec_eval runs.

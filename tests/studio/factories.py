@@ -73,3 +73,6 @@ def make_project(
         return project_id
 
     return in_transaction(engine, work)
+
+
+NESTED = "<p>" + "".join(f"<b title={n}>" for n in range(2500)) + "<p>x" * 2500

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from sqlalchemy import select
+import time
 
+from sqlalchemy import insert, select, update
+
+from podium.studio.jobs.queue import JobContext, enqueue
 from podium.studio.judging.service import LeasedTask
 from podium.studio.projects.service import project_row
-from podium.studio.store.database import reading
-from podium.studio.store.tables import LogEntry, ProjectQuery
+from podium.studio.reporting import reports
+from podium.studio.settings import Settings
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.tables import (
+    JudgmentCount,
+    LogEntry,
+    Project,
+    ProjectQuery,
+    QueryCandidate,
+)
+from podium.studio.store.tokens import new_token
+from tests.studio.claimed_jobs import claimed_job
 
 
 class Clock:
@@ -79,3 +92,56 @@ def judge_all(service, project, user, given, tab="t", choose=truth):
         )
         count += 1
     return count, given
+
+
+def items_of(engine, project):
+    rows = reading(
+        engine,
+        lambda c: c.execute(
+            select(ProjectQuery.name, QueryCandidate.item)
+            .join(QueryCandidate, QueryCandidate.query_id == ProjectQuery.id)
+            .where(ProjectQuery.project_id == project)
+            .order_by(ProjectQuery.id, QueryCandidate.place)
+        ).all(),
+    )
+    return list(map(tuple, rows))
+
+
+def counted(engine, query):
+    columns = JudgmentCount.user_id, JudgmentCount.judgments
+    statement = select(*columns).where(JudgmentCount.query_id == query)
+    rows = reading(engine, lambda c: c.execute(statement).all())
+    return {row.user_id: row.judgments for row in rows}
+
+
+def make_report(engine, project, user):
+    """The report as a worker makes it."""
+    kind = reports.KIND
+    job = claimed_job(engine, kind, lambda c: enqueue(c, project, user, kind, {}))
+    reports.run_report(JobContext(engine, Settings(), job))
+    return reading(engine, lambda c: reports.report_of(c, project))
+
+
+def say(engine, query, user, *verdicts, purpose="main", counts=True):
+    """Write verdicts into a query's log as if they had been asked."""
+
+    def work(connection):
+        start = connection.scalar(select(ProjectQuery.entries).where(ProjectQuery.id == query))
+        for place, (left, right, value) in enumerate(verdicts, start):
+            connection.execute(
+                insert(LogEntry).values(
+                    query_id=query, place=place, user_id=user, kind="verdict", left=left,
+                    right=right, value=value, purpose=purpose, counts=counts, late=False,
+                    token=new_token(), part=0, at=time.time(), seconds=3.0,
+                )
+            )  # fmt: skip
+        entries = start + len(verdicts)
+        connection.execute(
+            update(ProjectQuery).where(ProjectQuery.id == query).values(entries=entries)
+        )
+
+    in_transaction(engine, work)
+
+
+def pause(engine, paused=True):
+    in_transaction(engine, lambda c: c.execute(update(Project).values(paused=paused)))

@@ -14,8 +14,8 @@ from podium.studio.store.database import in_transaction
 from podium.studio.store.enums import Role
 from podium.studio.store.tables import Membership
 from tests.studio.factories import make_people, make_project
+from tests.studio.http_client import bearer
 from tests.studio.server import serving
-from tests.studio.test_app import bearer
 
 
 def routes_of(routes):

@@ -9,13 +9,14 @@ import httpx
 import pytest
 from sqlalchemy import insert, update
 
-from podium.studio.accounts.service import add_user, invite, new_api_token
+from podium.studio.accounts.service import add_user, invite
 from podium.studio.jobs.worker import Worker
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction
 from podium.studio.store.enums import Role
 from podium.studio.store.tables import Membership, SignInFailure
 from tests.studio.factories import PASSWORD, make_people, make_project
+from tests.studio.http_client import Browser, bearer
 from tests.studio.server import serving
 
 
@@ -27,25 +28,14 @@ def address(database):
 
 @pytest.fixture
 def browser(address):
-    with httpx.Client(base_url=address, headers={"accept": "text/html"}, timeout=60) as client:
+    with Browser(address) as client:
         yield client
-
-
-def bearer(engine, user):
-    secret = in_transaction(engine, lambda c: new_api_token(c, user, "test", 1))
-    return {"authorization": f"Bearer {secret}"}
-
-
-def sign_in(browser, email, password=PASSWORD):
-    page = browser.get("/sign-in")
-    form = re.search(r'name="form" value="([^"]+)"', page.text).group(1)
-    return browser.post("/sign-in", data={"email": email, "password": password, "form": form})
 
 
 def test_a_person_signs_in_and_judges(engine, browser):
     ann = in_transaction(engine, lambda c: add_user(c, "ann@example.org", "Ann", PASSWORD))
     project = make_project(engine, [ann], queries=1, items=3, k=1)
-    answer = sign_in(browser, "Ann@example.org")
+    answer = browser.sign_in("Ann@example.org")
     assert answer.status_code == 303
     assert "HttpOnly" in answer.headers["set-cookie"]
     refused = browser.post(f"/api/v1/projects/{project}/next", json={"tab": "t"})
@@ -101,12 +91,12 @@ def test_an_invitation_makes_an_account(engine, browser):
 
 def test_too_many_failures_make_one_wait(engine, browser):
     in_transaction(engine, lambda c: add_user(c, "ann@example.org", "Ann", PASSWORD))
-    codes = [sign_in(browser, "ann@example.org", "wrong password").status_code for _ in range(5)]
+    codes = [browser.sign_in("ann@example.org", "wrong password").status_code for _ in range(5)]
     assert codes == [401] * 5
     # The wait has begun; it is made longer, for machines that are slower than it is.
     waiting = update(SignInFailure).where(SignInFailure.locked_until > 0)
     in_transaction(engine, lambda c: c.execute(waiting.values(locked_until=time.time() + 60)))
-    assert sign_in(browser, "ann@example.org").status_code == 429
+    assert browser.sign_in("ann@example.org").status_code == 429
 
 
 @pytest.mark.usefixtures("engine")

@@ -16,9 +16,8 @@ from podium.studio.store.tokens import new_token
 from tests.studio.databases import BOTH
 from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.http_client import Browser, bearer, row_of
-from tests.studio.judging_helpers import judge_all, queries_of, read_log
+from tests.studio.judging_helpers import counted, judge_all, queries_of, read_log
 from tests.studio.server import serving
-from tests.studio.test_corrections import counted
 
 DATABASES = BOTH
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sqlite3
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import chdir, closing, contextmanager
+from contextlib import chdir, closing
 
 import httpx
 import pytest
@@ -29,8 +27,9 @@ from podium.studio.store.database import connect, in_transaction, reading
 from podium.studio.store.enums import Role
 from podium.studio.store.migrate import upgrade
 from podium.studio.store.tables import AuditRecord
-from tests.cli.run_podium import PODIUM, podium
+from tests.cli.run_podium import podium
 from tests.ports import free_port
+from tests.studio.command import answers, running
 from tests.studio.databases import BOTH
 from tests.studio.factories import PASSWORD
 from tests.studio.http_client import Browser, row_of
@@ -45,20 +44,6 @@ def run(*words, folder, fails=False, given=""):
         done = podium("studio", *words, stdin=given.encode())
     assert bool(done.returncode) == fails, done.stderr
     return (done.stderr if fails else done.stdout.strip()).decode()
-
-
-@contextmanager
-def running(*words, folder, **variables):
-    with subprocess.Popen(
-        [PODIUM, "studio", *map(str, words)],
-        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        pipesize=1 << 20,  # a line for each request, which nobody reads before the end
-        env={**os.environ, "PYTHONUNBUFFERED": "1", **variables},
-    ) as process:  # fmt: skip
-        try:
-            yield process
-        finally:
-            process.terminate()
 
 
 def test_the_demonstration_works_at_once(tmp_path):
@@ -81,13 +66,6 @@ def test_the_demonstration_works_at_once(tmp_path):
             assert task["state"] == "task"
             assert browser.get(link).status_code == 404  # the link is used up
     assert (tmp_path / "podium-studio.db").exists()
-
-
-def answers(client) -> bool:
-    try:
-        return client.get("/healthz").status_code == 200
-    except httpx.HTTPError:
-        return False
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,8 @@ from podium.studio.transfer.imports import run_import
 from podium.studio.transfer.project_copies import copy_project
 from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.http_client import Browser, ended, program, row_of
-from tests.studio.judging_helpers import judge_all, queries_of
+from tests.studio.judging_helpers import items_of, judge_all, queries_of
 from tests.studio.server import serving
-from tests.studio.test_tables import items_of
 
 
 def owner_of(engine, project, user):

@@ -16,12 +16,12 @@ from podium.studio.projects.progress import project_progress
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
-from podium.studio.store.tables import AssessorProgress, AuditRecord, JudgmentCount
+from podium.studio.store.tables import AssessorProgress, AuditRecord
 from podium.studio.store.tokens import new_token
 from tests.studio.databases import BOTH
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of
-from tests.studio.judging_helpers import judge_all, queries_of, read_log, top_of, truth
+from tests.studio.judging_helpers import counted, judge_all, queries_of, read_log, top_of, truth
 
 DATABASES = BOTH
 
@@ -45,13 +45,6 @@ def totals_of(engine, user):
     columns = AssessorProgress.judgments, AssessorProgress.seconds
     statement = select(*columns).where(AssessorProgress.user_id == user)
     return tuple(reading(engine, lambda c: c.execute(statement).one()))
-
-
-def counted(engine, query):
-    columns = JudgmentCount.user_id, JudgmentCount.judgments
-    statement = select(*columns).where(JudgmentCount.query_id == query)
-    rows = reading(engine, lambda c: c.execute(statement).all())
-    return {row.user_id: row.judgments for row in rows}
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import combinations
 
 import numpy as np
@@ -10,18 +9,16 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from podium.studio.accounts.service import add_user
-from podium.studio.jobs.queue import JobContext, enqueue
 from podium.studio.judging.service import JudgingService, LeasedTask
 from podium.studio.reporting import reports
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.rows import ReportRow
 from podium.studio.store.tables import Gold, Job, LogEntry, ProjectQuery, QueryFigures
-from podium.studio.store.tokens import new_token
-from tests.studio.claimed_jobs import claimed_job
 from tests.studio.databases import BOTH
 from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.http_client import Browser, program, row_of
+from tests.studio.judging_helpers import make_report, say
 from tests.studio.postgres import wait_until
 from tests.studio.server import serving
 
@@ -45,35 +42,6 @@ def judge_all(engine, project, user, choose=truth, service=None):
         _, given = service.answer(
             row_of(engine, project), user, given.token, choose(given.task), seconds=2, tab="t"
         )
-
-
-def make_report(engine, project, user):
-    """The report as a worker makes it."""
-    kind = reports.KIND
-    job = claimed_job(engine, kind, lambda c: enqueue(c, project, user, kind, {}))
-    reports.run_report(JobContext(engine, Settings(), job))
-    return reading(engine, lambda c: reports.report_of(c, project))
-
-
-def say(engine, query, user, *verdicts, purpose="main", counts=True):
-    """Write verdicts into a query's log as if they had been asked."""
-
-    def work(connection):
-        start = connection.scalar(select(ProjectQuery.entries).where(ProjectQuery.id == query))
-        for place, (left, right, value) in enumerate(verdicts, start):
-            connection.execute(
-                insert(LogEntry).values(
-                    query_id=query, place=place, user_id=user, kind="verdict", left=left,
-                    right=right, value=value, purpose=purpose, counts=counts, late=False,
-                    token=new_token(), part=0, at=time.time(), seconds=3.0,
-                )
-            )  # fmt: skip
-        entries = start + len(verdicts)
-        connection.execute(
-            update(ProjectQuery).where(ProjectQuery.id == query).values(entries=entries)
-        )
-
-    in_transaction(engine, work)
 
 
 def query_of(engine, project):

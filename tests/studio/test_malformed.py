@@ -15,8 +15,8 @@ from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction
 from podium.studio.store.tables import User
 from tests.studio.factories import make_people, make_project
+from tests.studio.http_client import bearer
 from tests.studio.server import serving
-from tests.studio.test_app import bearer
 
 _SECONDS = int(os.environ.get("PODIUM_FUZZ_SECONDS", "12"))
 """``make fuzz`` takes longer."""

@@ -30,9 +30,8 @@ from podium.studio.store.tables import (
     User,
 )
 from podium.studio.store.tokens import new_token
-from tests.studio.attacks.test_html import NESTED
 from tests.studio.databases import BOTH
-from tests.studio.factories import make_people, make_project
+from tests.studio.factories import NESTED, make_people, make_project
 from tests.studio.http_client import row_of
 from tests.studio.judging_helpers import queries_of
 

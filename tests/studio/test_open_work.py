@@ -17,8 +17,7 @@ from podium.studio.store.tokens import new_token
 from tests.studio.databases import BOTH
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of
-from tests.studio.judging_helpers import read_log
-from tests.studio.test_task_selection import pause
+from tests.studio.judging_helpers import pause, read_log
 
 DATABASES = BOTH
 

@@ -16,11 +16,11 @@ from podium.studio.accounts.service import add_user
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction
 from tests.ports import free_port
+from tests.studio.command import answers, running
 from tests.studio.databases import sqlite_with_tables
 from tests.studio.factories import PASSWORD, make_project
 from tests.studio.http_client import Browser
 from tests.studio.postgres import wait_until
-from tests.studio.test_cli import answers, running
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.xdist_group("operations")  # one server for all of them

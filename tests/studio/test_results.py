@@ -15,9 +15,8 @@ from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import LogEntry, ProjectQuery
 from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.http_client import Browser, ended, program, row_of
-from tests.studio.judging_helpers import queries_of
+from tests.studio.judging_helpers import make_report, queries_of, say
 from tests.studio.server import serving
-from tests.studio.test_dashboard import make_report, say
 
 
 def names(page):

@@ -19,8 +19,8 @@ from podium.studio.store.tables import AuthSession, SignInFailure, User
 from podium.studio.web.access import COOKIE
 from tests.studio.databases import BOTH
 from tests.studio.factories import PASSWORD, make_people, make_project
+from tests.studio.http_client import Browser
 from tests.studio.server import serving
-from tests.studio.test_app import sign_in
 
 DATABASES = BOTH
 
@@ -36,7 +36,7 @@ def ann(engine):
 def browser(engine, ann, database):  # noqa: ARG001 (they make the tables and the account)
     with (
         serving(Settings(database=database)) as address,
-        httpx.Client(base_url=address, headers={"accept": "text/html"}, timeout=60) as client,
+        Browser(address) as client,
     ):
         yield client
 
@@ -48,19 +48,19 @@ def csrf_of(browser):
 
 def test_a_session_that_was_planted_is_not_taken_over(engine, browser):
     browser.cookies.set(COOKIE, "planted")
-    sign_in(browser, EMAIL)
+    browser.sign_in(EMAIL)
     keys = [cookie.value for cookie in browser.cookies.jar if cookie.name == COOKIE]
     assert all(len(key) > 40 for key in keys if key != "planted")
     assert len(reading(engine, lambda c: c.scalars(select(AuthSession.key)).all())) == 1
 
 
 def test_every_sign_in_has_a_session_of_its_own_and_signing_out_ends_it(browser):
-    sign_in(browser, EMAIL)
+    browser.sign_in(EMAIL)
     first = browser.cookies[COOKIE]
     csrf = csrf_of(browser)
     browser.post("/sign-out", data={"csrf": csrf})
     browser.cookies.clear()
-    sign_in(browser, EMAIL)
+    browser.sign_in(EMAIL)
     assert browser.cookies[COOKIE] != first
     old = httpx.get(browser.base_url.join("/"), cookies={COOKIE: first}, timeout=60)
     assert old.status_code in (303, 401)
@@ -68,7 +68,7 @@ def test_every_sign_in_has_a_session_of_its_own_and_signing_out_ends_it(browser)
 
 def test_forms_of_other_sites_change_nothing(engine, browser, ann):
     project = make_project(engine, [ann])
-    sign_in(browser, EMAIL)
+    browser.sign_in(EMAIL)
     csrf = csrf_of(browser)
     path = f"/projects/{project}/pause"
     assert browser.post(path).status_code == 403
@@ -81,7 +81,7 @@ def test_forms_of_other_sites_change_nothing(engine, browser, ann):
 
 
 def test_forms_of_other_sites_do_not_change_an_account(engine, browser):
-    sign_in(browser, EMAIL)
+    browser.sign_in(EMAIL)
     csrf = csrf_of(browser)
     assert browser.post("/account/language", data={"language": "de"}).status_code == 403
     change = {"language": "de"}
@@ -94,7 +94,7 @@ def test_forms_of_other_sites_do_not_change_an_account(engine, browser):
 
 def test_forms_with_files_tell_in_the_body_that_they_are_ours(engine, browser, ann):
     project = make_project(engine, [ann], queries=0)
-    sign_in(browser, EMAIL)
+    browser.sign_in(EMAIL)
     form = {"source": "candidates"}
     files = {"candidates": ("c.jsonl", b"{}")}
     assert browser.post(f"/projects/{project}/import", data=form, files=files).status_code == 403
@@ -108,7 +108,7 @@ def test_forms_with_files_tell_in_the_body_that_they_are_ours(engine, browser, a
 def test_assessors_are_told_who_may_import(engine, browser, ann):
     (owner,) = make_people(engine, 1)
     project = make_project(engine, [owner, ann])
-    sign_in(browser, EMAIL)
+    browser.sign_in(EMAIL)
     answer = browser.post(
         f"/api/v1/projects/{project}/imports", headers={"x-csrf-token": csrf_of(browser)}
     )
@@ -141,7 +141,7 @@ def test_cookies_are_closed_to_scripts_and_other_sites(database):
 
 
 def test_sessions_end(engine, browser):
-    sign_in(browser, EMAIL)
+    browser.sign_in(EMAIL)
     assert browser.get("/").status_code == 200
     in_transaction(engine, lambda c: c.execute(update(AuthSession).values(expires_at=1.0)))
     assert browser.get("/").status_code == 303

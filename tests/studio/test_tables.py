@@ -7,18 +7,17 @@ import json
 import re
 
 import pytest
-from sqlalchemy import select
 
 from podium.errors import DataError
 from podium.studio.accounts.service import add_user
 from podium.studio.settings import Settings
-from podium.studio.store.database import connect, in_transaction, reading
-from podium.studio.store.tables import ProjectQuery, QueryCandidate
+from podium.studio.store.database import connect, in_transaction
 from podium.studio.transfer.readers import Upload, without_empty
 from podium.studio.transfer.tables import TableColumns, guess_columns, preview_table, read_table
 from tests.studio.databases import sqlite_with_tables
 from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.http_client import Browser, ended, program
+from tests.studio.judging_helpers import items_of
 from tests.studio.postgres import wait_until
 from tests.studio.server import serving
 
@@ -193,19 +192,6 @@ def server(tmp_path_factory):
     with serving(settings) as address:
         yield engine, address, make_people(engine, 1)[0]
     engine.dispose()
-
-
-def items_of(engine, project):
-    rows = reading(
-        engine,
-        lambda c: c.execute(
-            select(ProjectQuery.name, QueryCandidate.item)
-            .join(QueryCandidate, QueryCandidate.query_id == ProjectQuery.id)
-            .where(ProjectQuery.project_id == project)
-            .order_by(ProjectQuery.id, QueryCandidate.place)
-        ).all(),
-    )
-    return list(map(tuple, rows))
 
 
 def test_the_api(server):

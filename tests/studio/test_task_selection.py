@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, insert, select
 
 from podium.studio.accounts.identity import Member, Person
 from podium.studio.errors import RefusedError
@@ -20,7 +20,6 @@ from podium.studio.store.tables import (
     Gold,
     JudgmentCount,
     Lease,
-    Project,
     ProjectQuery,
     QueryAssignment,
 )
@@ -28,7 +27,7 @@ from podium.studio.store.tokens import new_token
 from tests.studio.databases import BOTH
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of
-from tests.studio.judging_helpers import ByNumber, judge_all, queries_of, read_log, truth
+from tests.studio.judging_helpers import ByNumber, judge_all, pause, queries_of, read_log, truth
 
 DATABASES = BOTH
 
@@ -63,10 +62,6 @@ def withdraw(engine, project, document):
     who = Member(Person(1, "Ann", "ann@example.org", False), Role.OWNER, row_of(engine, project))
     query = queries_of(engine, project)[0].id
     in_transaction(engine, lambda c: corrections.withdraw(c, who, query, document))
-
-
-def pause(engine, paused=True):
-    in_transaction(engine, lambda c: c.execute(update(Project).values(paused=paused)))
 
 
 @pytest.mark.parametrize("turned", [False, True])

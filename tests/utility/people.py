@@ -3,7 +3,14 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from podium.utility import RankingPreferences
+from podium.data import Judgments, Rankings
+from podium.utility import (
+    RankingPreferences,
+    simulated_choices,
+)
+
+GAINS, DISCOUNTS = np.array([0.0, 0.8, 1.0]), np.array([1.0, 0.9, 0.8])
+TRUTH = np.outer(DISCOUNTS, GAINS)
 
 
 def random_pairs(
@@ -32,3 +39,26 @@ def preferences(draw, most: int = 25) -> RankingPreferences:
         pair_weights=random.choice([0.5, 1.0, 2.0], count),
         grades=grades,
     )
+
+
+def people(count: int, seed: int, table: np.ndarray = TRUTH) -> RankingPreferences:
+    pairs = random_pairs(count, 3, 3, seed=seed)
+    return pairs.with_choices(simulated_choices(pairs, table, noise=0.15, same=0.1, seed=seed))
+
+
+def runs() -> tuple[Judgments, dict[str, Rankings]]:
+    """One system finds the one perfect document, the other two fair ones."""
+    queries = [f"q{number}" for number in range(12)]
+    ids = np.repeat(queries, 3)
+    documents = [f"{query}-{name}" for query in queries for name in ("best", "fair", "also")]
+    judgments = Judgments.from_columns(ids, documents, [2, 1, 1] * 12)
+
+    def run(names: tuple[str, str, str]) -> Rankings:
+        rows = [f"{query}-{name}" for query in queries for name in names]
+        return Rankings.from_columns(ids, rows, [3, 2, 1] * 12)
+
+    return judgments, {
+        "one": run(("best", "x", "y")),
+        "many": run(("fair", "also", "y")),
+        "none": run(("x", "y", "z")),
+    }

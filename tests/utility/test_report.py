@@ -6,7 +6,6 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from podium.data import Judgments, Rankings
 from podium.errors import ArgumentError, DataError
 from podium.utility import (
     DCGLearn,
@@ -16,17 +15,8 @@ from podium.utility import (
     position_test,
     report,
     report_html,
-    simulated_choices,
 )
-from tests.utility.people import random_pairs
-
-GAINS, DISCOUNTS = np.array([0.0, 0.8, 1.0]), np.array([1.0, 0.9, 0.8])
-TRUTH = np.outer(DISCOUNTS, GAINS)
-
-
-def people(count: int, seed: int, table: np.ndarray = TRUTH) -> RankingPreferences:
-    pairs = random_pairs(count, 3, 3, seed=seed)
-    return pairs.with_choices(simulated_choices(pairs, table, noise=0.15, same=0.1, seed=seed))
+from tests.utility.people import TRUTH, people, runs
 
 
 @pytest.mark.slow
@@ -85,24 +75,6 @@ def test_the_test_of_positions_errs_as_seldom_as_it_says_and_finds_what_is_there
     ]
     assert np.mean(np.array(wrong) <= 0.05) <= 0.2  # 0.05 expected; 8 of 40 has chance 0.0007
     assert np.mean(np.array(right) <= 0.05) >= 0.7
-
-
-def runs() -> tuple[Judgments, dict[str, Rankings]]:
-    """One system finds the one perfect document, the other two fair ones."""
-    queries = [f"q{number}" for number in range(12)]
-    ids = np.repeat(queries, 3)
-    documents = [f"{query}-{name}" for query in queries for name in ("best", "fair", "also")]
-    judgments = Judgments.from_columns(ids, documents, [2, 1, 1] * 12)
-
-    def run(names: tuple[str, str, str]) -> Rankings:
-        rows = [f"{query}-{name}" for query in queries for name in names]
-        return Rankings.from_columns(ids, rows, [3, 2, 1] * 12)
-
-    return judgments, {
-        "one": run(("best", "x", "y")),
-        "many": run(("fair", "also", "y")),
-        "none": run(("x", "y", "z")),
-    }
 
 
 def test_comparisons_turn_round_when_people_like_many_fair_documents() -> None:

@@ -9,8 +9,7 @@ from podium.data import write_qrels, write_run
 from podium.measures import parse_measure
 from podium.utility import read_learned, write_preferences
 from tests.cli.run_podium import fail, podium, succeed
-from tests.utility.people import random_pairs
-from tests.utility.test_report import people, runs
+from tests.utility.people import people, random_pairs, runs
 
 
 @pytest.fixture(autouse=True)

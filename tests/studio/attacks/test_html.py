@@ -14,12 +14,11 @@ from podium.errors import DataError
 from podium.studio.store.database import reading
 from podium.studio.store.sanitizing import MAX_CLEANED, MAX_HTML, Sanitizer, sanitized
 from podium.studio.store.tables import QueryCandidate
-from tests.studio.factories import make_people, make_project
+from tests.studio.factories import NESTED, make_people, make_project
 from tests.studio.http_client import ended, program
 
 # Formatting elements that a paragraph leaves open are opened again in each paragraph after it: the
 # tree grows with the square of the text.
-NESTED = "<p>" + "".join(f"<b title={n}>" for n in range(2500)) + "<p>x" * 2500
 
 
 def test_nested_tags_fail_an_import_while_the_server_answers(engine, server):

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 
 from podium.studio.accounts.service import sign_in
-from podium.studio.store.database import in_transaction
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.tables import LogEntry
 from podium.studio.web.access import COOKIE
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -110,3 +111,34 @@ class Judging:
     def part(self, name: str) -> str:
         """The text of a part of the page."""
         return self.page.locator(f'[data-part="{name}"]').inner_text()
+
+
+ACCEPTED_AFTER = 0.25
+
+
+def open_task(browser, project):
+    """A tab with a task in it, whose clock stands still but for what a test lets pass."""
+    page = browser.new_page()
+    page.clock.install(time=0)
+    page.clock.pause_at(1000)
+    found = Judging(page, project).open()
+    found.wait_for("task")
+    let_it_accept(found)
+    return found
+
+
+def let_it_accept(tab):
+    """Let the time pass after which a task takes an answer, once its documents have come."""
+    # They come in real time, and so does word of what was seen: neither is counted.
+    tab.page.wait_for_selector(".documents [aria-busy]", state="detached")
+    tab.page.clock.run_for(round(1000 * ACCEPTED_AFTER))
+    tab.ready()
+
+
+STANDARDS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
+def read_log(engine):
+    return reading(
+        engine, lambda c: c.execute(select(LogEntry.__table__).order_by(LogEntry.id)).all()
+    )

@@ -15,6 +15,7 @@ from tests.studio.browser.chromium import (
     BUILT,
     CHROMIUM,
     OUTSIDE,
+    ROOT,
     Judging,
     chromium,
     signed_in,
@@ -23,6 +24,7 @@ from tests.studio.browser.shop import IMAGE_HOST
 from tests.studio.server import serving
 
 Opened = Callable[..., Judging]
+AXE = ROOT / "node_modules/axe-core/axe.min.js"
 
 
 # For this package and not longer: while Playwright runs, its thread has an event loop, and tests of
@@ -69,3 +71,12 @@ def judging(person_browser: Callable[..., BrowserContext]) -> Opened:
         return Judging(person_browser(person, **settings).new_page(), project).open()
 
     return open_one
+
+
+@pytest.fixture(scope="module")
+def axe():
+    if not AXE.exists():
+        if os.environ.get("CI"):
+            pytest.fail("axe-core is missing: npm ci")
+        pytest.skip("needs axe-core: npm ci")
+    return AXE.read_text()

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from tests.studio.browser import flow_scenes, project_scenes  # noqa: F401 - add their scenes
-from tests.studio.browser.chromium import ROOT
+from tests.studio.browser.chromium import STANDARDS
 from tests.studio.browser.scenes import SCENES, set_up
 from tests.studio.browser.screenshots import SCHEMES, SIZES, looks
-
-AXE = ROOT / "node_modules/axe-core/axe.min.js"
-STANDARDS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 AXE_RUN = "tags => axe.run(document, {runOnly: tags, iframes: false, resultTypes: ['violations']})"
 """Without the details of what passes, which nothing here reads."""
@@ -35,15 +30,6 @@ CUT_OFF = """() => {
   return cut;
 }"""
 """Text that does not fit its element, or is beyond the edge of a page that does not scroll."""
-
-
-@pytest.fixture(scope="module")
-def axe():
-    if not AXE.exists():
-        if os.environ.get("CI"):
-            pytest.fail("axe-core is missing: npm ci")
-        pytest.skip("needs axe-core: npm ci")
-    return AXE.read_text()
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.studio.browser.test_keyboard import read_log
+from tests.studio.browser.chromium import read_log
 from tests.studio.factories import make_people, make_project
 
 pytestmark = pytest.mark.slow

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import pytest
 from playwright.sync_api import expect
-from sqlalchemy import select
 
 from podium.studio.judging.answer_choices import SKIP, choices
-from podium.studio.store.database import reading
 from podium.studio.store.enums import Mode
-from podium.studio.store.tables import LogEntry
 from podium.studio.web.routes.judging_pages import answer_buttons
-from tests.studio.browser.test_time import let_it_accept, open_task
+from tests.studio.browser.chromium import let_it_accept, open_task, read_log
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of
 from tests.studio.postgres import wait_until
-
-
-def read_log(engine):
-    return reading(
-        engine, lambda c: c.execute(select(LogEntry.__table__).order_by(LogEntry.id)).all()
-    )
 
 
 @pytest.mark.parametrize("mode", list(Mode))

@@ -13,8 +13,7 @@ from podium.studio.store.database import in_transaction
 from podium.studio.store.tables import LogEntry, QueryCandidate, User
 from tests.studio.browser import pseudo
 from tests.studio.browser.bees import bees_project
-from tests.studio.browser.chromium import Judging
-from tests.studio.browser.test_accessibility import STANDARDS, axe  # noqa: F401 - a fixture
+from tests.studio.browser.chromium import STANDARDS, Judging
 from tests.studio.factories import PASSWORD
 
 pytestmark = pytest.mark.slow
@@ -73,7 +72,7 @@ def test_an_assessor_signs_in_judges_and_signs_out_in_german(engine, ann, person
 
 
 def test_right_to_left_the_left_document_stays_left(
-    engine, ann, person_browser, axe, tmp_path  # noqa: F811 - the fixture
+    engine, ann, person_browser, axe, tmp_path
 ):  # fmt: skip
     project = bees_project(engine, ann)
     in_transaction(engine, lambda c: c.execute(update(User).values(language=pseudo.CODE)))
@@ -112,7 +111,7 @@ def _sign_in(page: Page, email: str, password: str, button: str) -> None:
     page.get_by_role("button", name=button).click()
 
 
-def _check(page: Page, axe: str) -> None:  # noqa: F811 - the script
+def _check(page: Page, axe: str) -> None:
     """No sideways scrolling, and nothing that axe finds."""
     widths = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
     assert widths[0] <= widths[1]

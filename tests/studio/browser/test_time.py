@@ -7,34 +7,13 @@ from sqlalchemy import select, update
 
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import Lease, LogEntry
+from tests.studio.browser.chromium import open_task
 from tests.studio.factories import make_people, make_project
 
-ACCEPTED_AFTER = 0.25
 """How many seconds after its documents have come a task takes an answer: they count as reading."""
 
 COUNTED = 0.3
 """The same as the page sends it, rounded to tenths."""
-
-
-def open_task(browser, project):
-    """A tab with a task in it, whose clock stands still but for what a test lets pass."""
-    from tests.studio.browser.chromium import Judging
-
-    page = browser.new_page()
-    page.clock.install(time=0)
-    page.clock.pause_at(1000)
-    found = Judging(page, project).open()
-    found.wait_for("task")
-    let_it_accept(found)
-    return found
-
-
-def let_it_accept(tab):
-    """Let the time pass after which a task takes an answer, once its documents have come."""
-    # They come in real time, and so does word of what was seen: neither is counted.
-    tab.page.wait_for_selector(".documents [aria-busy]", state="detached")
-    tab.page.clock.run_for(round(1000 * ACCEPTED_AFTER))
-    tab.ready()
 
 
 @pytest.fixture
