@@ -24,7 +24,7 @@ _RIGHT = 0.82
 def audit_rows(quick: bool) -> list[GateRow]:
     """Return each figure with its target."""
     rows = _labels(1 if quick else 20, 2 if quick else 10)
-    repeats = 80 if quick else 2000
+    repeats = 80 if quick else 1000
     # Three standard errors, where repeats are few.
     slack, power_slack = (
         3 * (share * (1 - share) / repeats) ** 0.5 if quick else 0.0 for share in (0.05, 0.8)
@@ -44,14 +44,14 @@ def audit_rows(quick: bool) -> list[GateRow]:
         power = _replaced(units, per_query, 0.3, repeats, people=people)
         what = f"power of a planned audit, {people} people, {per_query} per query, {units} units"
         rows.append(
-            GateRow(f"{what}: distance from .8", abs(power - 0.8), 0.05 + power_slack, False, "")
+            GateRow(f"{what}: distance from .8", abs(power - 0.8), 0.1 + power_slack, False, "")
         )
     for queries in (10, 30):
-        covered = _kappa_coverage(queries, *((60, 50) if quick else (1000, 200)))
+        covered = _kappa_coverage(queries, *((60, 50) if quick else (500, 100)))
         low = 0.9 - (0.09 if quick else 0.0)
         rows.append(GateRow(f"kappa's 95 % interval, {queries} queries", covered, low, True, ""))
     for queries in (5, 10):
-        called = _random_models(queries, 20 if quick else 300)
+        called = _random_models(queries, 20 if quick else 200)
         what = f"a random model is said to be of use, {queries} queries"
         rows.append(GateRow(what, called, 0.05 + slack, False, ""))
     return rows

@@ -437,7 +437,7 @@ def test_plans_by_their_formulas():
     )
     assert five / graded == pytest.approx(1 - 6 * (right * (1 - right)) ** 2, rel=0.02)
     assert plan.for_interval == math.ceil((z(0.975) / 0.05) ** 2 * 0.21 * design)
-    assert (plan.units, plan.judgments) == (plan.for_test, 4 * plan.for_test)
+    assert (plan.units, plan.judgments) == (plan.for_interval, 4 * plan.for_interval)
     for wrong in ({"people": 2}, {"power": 1.0}, {"width": 0.0}, {"per_query": 0.5}, {"values": 1}):
         with pytest.raises(ArgumentError):
             plan_audit(**wrong)

@@ -51,7 +51,8 @@ def plan_audit(
     For the test: if any two agree on a share a, a person and a model that is as good as they are
     differ on 1 - a of the units, and one of them is nearer to the others unless these are divided
     equally, which is not counted on if there are more than two values. The t-test must tell that
-    the model is not behind by epsilon, for half of the people, after the correction.
+    the model is not behind by epsilon, for half of the people, after the correction. The power is
+    that against one of them; against half of an even number it is a few points higher.
 
     Args:
         people: How many people judge each unit.
