@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy import stats
 
+from benchmarks._audits import audit_rows
 from benchmarks._null_queries import SYMMETRIC, Doubles, Draw, ndcg, normal, reciprocal_rank, skewed
 from benchmarks._report import Report, wants_quick
 from podium.data import Dataset
@@ -477,6 +478,8 @@ def main() -> None:
         report.note(f"{name}: {time.perf_counter() - start:.0f} s")
     findings.print()
     findings.check(report)
+    for figure in audit_rows(quick):
+        report.check(figure.what, figure.measured, figure.target, figure.at_least, figure.unit)
     report.finish()
 
 

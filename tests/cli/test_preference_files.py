@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from podium.data import Preferences, read_pairs, read_qrels, read_run
+from podium.data import Judgments, Preferences, read_pairs, read_qrels, read_run
 from podium.judging import Outcome, Session, Verdict, preference_judgments
 from podium.measures import evaluate
 from podium.rankers import LinearRanker, load_ranker
@@ -66,7 +66,7 @@ def test_measures_of_preferences(folder: Path) -> None:
 
 
 def test_estimates_are_those_of_sessions_with_all_verdicts() -> None:
-    """Of a pair that was judged several times, every verdict counts."""
+    """Of a pair that was judged several times, every verdict counts, whoever gave it."""
     verdicts = [1, -1, -1, 1]
     preferences = Preferences.from_columns(["q"] * 4, ["a", "a", "a", "c"], ["b"] * 4, verdicts)
     log = [
@@ -75,16 +75,51 @@ def test_estimates_are_those_of_sessions_with_all_verdicts() -> None:
         Verdict("a", "b", Outcome.RIGHT, assessor="3"),
         Verdict("c", "b", Outcome.LEFT, assessor="1"),
     ]
-    expected = Session(["a", "c", "b"], 3, log=log).estimate()
+    expected = Session(["a", "c", "b"], 3, log=log).estimate(reliability=False)
     judgments = preference_judgments(preferences, 3)
     items = judgments.document_ids.to_pylist()
     assert judgments.labels.tolist() == expected.labels(items).tolist()
     assert expected.top == ("c", "b", "a")
 
 
+def labels_of(judgments: Judgments) -> dict[tuple[str, str], float]:
+    queries = np.repeat(judgments.query_ids.to_pylist(), np.diff(judgments.offsets))
+    documents = judgments.document_ids.to_pylist()
+    return dict(
+        zip(zip(queries.tolist(), documents, strict=True), judgments.labels.tolist(), strict=True)
+    )
+
+
+def test_labels_depend_on_neither_the_order_of_lines_nor_the_seed() -> None:
+    """Unless nothing separates documents, as a tie with the best and one between the next two."""
+    random = np.random.default_rng(5)
+    left, right = np.array([random.choice(12, 2, replace=False) for _ in range(70)]).T
+    verdicts = np.where(random.random(70) < 0.8, 1, random.integers(-1, 1, 70))
+    verdicts *= np.sign(right - left)  # d00 is the best
+    names = np.array([f"d{number:02d}" for number in range(12)])
+    one = Preferences.from_columns(["q"] * 70, names[left], names[right], verdicts)
+    expected = labels_of(preference_judgments(one, 5))
+    for seed in range(5):
+        order = random.permutation(70)
+        other = Preferences.from_columns(
+            ["q"] * 70, names[left[order]], names[right[order]], verdicts[order]
+        )
+        assert labels_of(preference_judgments(other, 5, seed=seed)) == expected
+    twins = Preferences.from_columns(["q"] * 3, ["a", "a", "b"], ["b", "c", "c"], [1, 1, 0])
+    with pytest.warns(
+        UserWarning, match="nothing separates 2 documents in or at the top 2 of 1 of"
+    ):
+        labels = labels_of(preference_judgments(twins, 2))
+    assert labels["q", "a"] == 2
+    log = [Verdict("a", "b", Outcome.LEFT), Verdict("a", "c", Outcome.LEFT)]
+    estimate = Session(["a", "b", "c"], 2, log=log).estimate()
+    assert [set(level) for level in estimate.inseparable] == [{"b", "c"}]
+
+
 def test_real_preferences(tmp_path: Path) -> None:
     source = shared("preferences/trec-dl21/human.pref")
-    succeed("convert", source, tmp_path / "top.qrels", "--top-k", 5)
+    with pytest.warns(UserWarning, match="of 50 queries: the seed draws their order"):
+        succeed("convert", source, tmp_path / "top.qrels", "--top-k", 5)
     judgments = read_qrels(tmp_path / "top.qrels")
     assert len(judgments) == len(read_pairs(source)) == 50
     for query in range(50):

@@ -177,6 +177,22 @@ def test_categories(form: str) -> None:
     assert np.array_equal(ranker.predict(as_text), scores)
 
 
+def test_codes_are_no_categories() -> None:
+    ranker = podium.TreeRanker(**LEAVES).fit(frame(BRAND), LABELS, qid=QID)
+    codes = frame(BRAND).assign(brand=pd.Categorical(BRAND).codes)
+    with pytest.raises(podium.DataError, match="Give the categories, not their codes"):
+        ranker.predict(codes)
+    assert len(ranker.predict(codes.assign(brand=np.nan))) == len(codes)  # all are missing
+
+
+def test_data_sets_say_which_categorical_columns_they_leave_out() -> None:
+    table = frame(BRAND).assign(label=LABELS, qid=pd.Categorical(QID))
+    with pytest.warns(UserWarning, match="left out: brand. Give the frame itself to TreeRanker"):
+        data = podium.Dataset.from_frame(table)
+    assert data.feature_names == ("noise",)
+    assert podium.Dataset.from_frame(table, features=["noise"]).equals(data)
+
+
 def test_unseen_and_missing_categories_are_missing() -> None:
     brands = BRAND.astype(object)
     brands[::10] = None

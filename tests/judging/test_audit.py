@@ -31,6 +31,7 @@ from podium.judging import (
     write_sheet,
 )
 from podium.judging.agreement import Ratings, cohen_kappa, krippendorff_alpha
+from podium.judging.auditing.intervals import cluster_interval
 from tests.cli.run_podium import fail, succeed
 
 PEOPLE = ("ann", "bob", "cem")
@@ -124,6 +125,93 @@ def test_alt_test_needs_people_and_units():
     assert alt_test(np.zeros(30), np.ones((30, 3))).winning_rate == 0.0
     with pytest.raises(ArgumentError, match="epsilon is 2"):
         alt_test(np.ones(30), np.ones((30, 3)), epsilon=2)
+
+
+def binary_votes(random, rights, units, per_query, correlation):
+    """Answers that are right so often; any two units of a query correlate so much."""
+    queries = np.arange(units) // per_query
+    alike = random.random((queries[-1] + 1, len(rights)))[queries]
+    own = random.random((units, len(rights)))
+    drawn = np.where(random.random((units, 1)) < math.sqrt(correlation), alike, own)
+    truth = random.integers(0, 2, (units, 1))
+    return np.where(drawn < rights, truth, 1 - truth).astype(float), queries
+
+
+def share_passed(units, per_query, correlation, model, repeats=200):
+    """How often a model passes that is right so often, where people are in 82 of 100."""
+    random = np.random.default_rng(units)
+    passed = 0
+    for _ in range(repeats):
+        votes, queries = binary_votes(
+            random, [model, 0.82, 0.82, 0.82], units, per_query, correlation
+        )
+        passed += alt_test(votes[:, 0], votes[:, 1:], clusters=queries).passed
+    return passed / repeats
+
+
+def test_units_of_one_query_are_alike_to_the_alt_test():
+    random = np.random.default_rng(3)
+    votes, queries = binary_votes(random, [0.7, 0.8, 0.8, 0.8], 60, 4, 0.5)
+    queries[:3] = 1  # of several sizes
+    result = alt_test(votes[:, 0], votes[:, 1:], clusters=queries)
+    for person, test in enumerate(result.tests, 1):
+        others = [each for each in (1, 2, 3) if each != person]
+        near = np.array(
+            [(votes[:, [each]] == votes[:, others]).mean(axis=1) for each in (0, person)]
+        )
+        behind = (near[1] >= near[0]).astype(float) - (near[0] >= near[1])
+        without = np.array([behind[queries != query].mean() for query in np.unique(queries)])
+        variance = (len(without) - 1) / len(without) * ((without - behind.mean()) ** 2).sum()
+        sizes = np.bincount(queries)
+        freedom = sizes.sum() ** 2 / (sizes**2).sum() - 1
+        expected = stats.t.cdf((behind.mean() - 0.15) / math.sqrt(variance), freedom)
+        assert test.p_value == pytest.approx(expected)
+
+
+def test_a_model_at_the_margin_seldom_passes():
+    # The others agree and are right in .82² of the units, and wrong in .18².
+    margin = 0.82 - 0.15 / (0.82**2 - 0.18**2)
+    assert share_passed(300, 30, 0.5, margin) <= 0.06 + 3 * math.sqrt(0.06 * 0.94 / 200)
+
+
+@pytest.mark.parametrize("per_query", [1, 5])
+def test_a_plan_has_the_power_that_it_promises(per_query):
+    plan = plan_audit(agreement=0.82**2 + 0.18**2, per_query=per_query, correlation=0.3)
+    units = -(-plan.for_test // per_query) * per_query
+    power = share_passed(units, per_query, 0.3, 0.82)
+    assert power == pytest.approx(0.8, abs=0.05 + 3 * math.sqrt(0.8 * 0.2 / 200))
+
+
+def test_few_queries_have_no_intervals_and_no_verdict():
+    random = np.random.default_rng(4)
+    for queries in (9, 10):
+        votes, query_of = binary_votes(random, [0.9, 0.9, 0.9, 0.9], 10 * queries, 10, 0.0)
+        ids = [(f"q{query}", f"d{unit}") for unit, query in enumerate(query_of)]
+        answers = [
+            grade_answer(*unit, int(value)) for unit, value in zip(ids, votes[:, 0], strict=True)
+        ]
+        people = {
+            name: dict(zip(ids, votes[:, column].tolist(), strict=True))
+            for column, name in enumerate(PEOPLE, 1)
+        }
+        result = audit(answers, people, draws=50)
+        few = queries < 10
+        assert math.isnan(result.with_people.low) == few
+        assert (result.test is None) == few
+        assert (result.conclusion.decision == "undecided") == few
+        assert ("units of 10 queries" in " ".join(result.conclusion.reasons)) == few
+
+
+def test_intervals_hold_with_few_queries():
+    random = np.random.default_rng(5)
+    covered = 0
+    for _ in range(150):
+        values = np.repeat(random.random(10) < 0.5, 8) * 0.5 + random.random(80) * 0.5
+        ends = cluster_interval(
+            lambda units, values=values: float(values[units].mean()), np.arange(80) // 8, draws=60
+        )
+        covered += ends.low <= 0.5 <= ends.high
+    assert covered / 150 >= 0.95 - 3 * math.sqrt(0.95 * 0.05 / 150)
 
 
 def test_figures_are_those_of_the_coefficients():
@@ -316,7 +404,7 @@ def test_what_cannot_be_audited():
 
 @pytest.mark.parametrize(("agreement", "epsilon"), [(0.8, 0.15), (0.6, 0.2)])
 def test_a_planned_sample_has_its_power_and_a_quarter_of_it_has_not(agreement, epsilon):
-    plan = plan_audit(people=3, agreement=agreement, epsilon=epsilon, width=0.3)
+    plan = plan_audit(people=3, agreement=agreement, epsilon=epsilon, width=0.3, values=4)
     assert plan.units == max(plan.for_test, 30)
     # Two of four labels that are right or a guess agree on (1 - s)^2 + (1 - (1 - s)^2) / 4.
     noise = 1 - math.sqrt((agreement - 0.25) / 0.75)
@@ -340,10 +428,17 @@ def test_plans_by_their_formulas():
     level = 0.05 * 2 / 4 / (1 + 1 / 2 + 1 / 3 + 1 / 4)
     z = stats.norm.ppf
     design = 1 + 4 * 0.1
-    assert plan.for_test == math.ceil((z(1 - level) + z(0.8)) ** 2 * 0.42 / 0.01 * design)
+    t = stats.t.ppf(1 - level, plan.for_test / 5 - 1)
+    variance = 0.3  # three others are never divided equally
+    assert plan.for_test == pytest.approx((t + z(0.8)) ** 2 * variance / 0.01 * design, rel=0.01)
+    right = (1 + math.sqrt(0.4)) / 2  # two agree on right² + (1 - right)² = 0.7
+    five, graded = (
+        plan_audit(people=5, agreement=0.7, values=values).for_test for values in (2, 4)
+    )
+    assert five / graded == pytest.approx(1 - 6 * (right * (1 - right)) ** 2, rel=0.02)
     assert plan.for_interval == math.ceil((z(0.975) / 0.05) ** 2 * 0.21 * design)
-    assert (plan.units, plan.judgments) == (plan.for_test, 4 * plan.for_test)
-    for wrong in ({"people": 2}, {"power": 1.0}, {"width": 0.0}, {"per_query": 0.5}):
+    assert (plan.units, plan.judgments) == (plan.for_interval, 4 * plan.for_interval)
+    for wrong in ({"people": 2}, {"power": 1.0}, {"width": 0.0}, {"per_query": 0.5}, {"values": 1}):
         with pytest.raises(ArgumentError):
             plan_audit(**wrong)
 

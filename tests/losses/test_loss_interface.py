@@ -101,6 +101,11 @@ def test_wrong_arrays_are_refused(arguments: tuple[list[object], ...], message: 
         ListMLE().evaluate(*arguments)
 
 
+def test_large_scores_are_finite_although_their_sum_is_not() -> None:
+    result = PairHinge().evaluate([1.7e308, 1.7e308], [1, 1], [0, 2])
+    assert result.values.tolist() == [0]
+
+
 def test_wrong_outputs_and_weights_are_refused() -> None:
     short, narrow = np.empty(1), np.empty(2, np.float32)
     for out in ((np.empty(2), short), (narrow, np.empty(2))):

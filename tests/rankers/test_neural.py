@@ -71,3 +71,14 @@ def test_features_of_any_scale_and_missing_ones(tmp_path) -> None:
     shards = write_shards(data, tmp_path / "shards")
     other = NeuralRanker("ListMLE(k=5)", epochs=2, batch_queries=1000).fit(shards)
     np.testing.assert_allclose(one.predict(data), other.predict(data), rtol=1e-5)
+
+
+def test_equal_documents_have_equal_scores_at_any_position_of_any_batch() -> None:
+    random = np.random.default_rng(0)
+    ranker = NeuralRanker(hidden_layer_sizes=[24, 9], epochs=1).fit(made_up(4))
+    for _ in range(300):
+        rows = random.normal(size=(random.integers(2, 40), 6)).astype(np.float32)
+        one, other = random.choice(len(rows), 2, replace=False)
+        rows[one] = rows[other]
+        scores = ranker.predict(rows)
+        assert scores[one] == scores[other] == ranker.predict(rows[: 1 + one])[one]

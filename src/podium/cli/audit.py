@@ -77,6 +77,9 @@ def audit_command(
     width: Annotated[
         float, typer.Option(help="With --plan: half the width of the agreement's interval.")
     ] = 0.1,
+    values: Annotated[
+        int, typer.Option(min=2, help="With --plan: how many values a judgment can have.")
+    ] = 2,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Write the report to this HTML file.")
     ] = None,
@@ -92,7 +95,9 @@ def audit_command(
     from podium.judging import audit, audit_page, draw_units, plan_audit, read_answers
 
     if plan:
-        planned = plan_audit(people=assessors, agreement=agreement, epsilon=epsilon, width=width)
+        planned = plan_audit(
+            people=assessors, agreement=agreement, epsilon=epsilon, width=width, values=values
+        )
         _print_plan(planned, as_json)
         return
     if answers is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
@@ -164,6 +165,8 @@ class Dataset(QueryRows):
             qid: The column of query ids.
             document_id: The column of document ids, if there is one.
             features: The columns of features; by default all other columns of numbers and booleans.
+                A data set has numbers only: a warning names categorical columns that are left out,
+                which `TreeRanker.fit` would take from the frame itself.
 
         Example:
             >>> table = pa.table(
@@ -176,11 +179,19 @@ class Dataset(QueryRows):
         table = arrow_table(frame)
         label_column, query_column = (required_column(table, name) for name in (label, qid))
         documents = None if document_id is None else required_column(table, document_id)
-        names = (
-            numeric_columns(table, except_for=(label, qid, document_id or label))
-            if features is None
-            else tuple(features)
-        )
+        others = (label, qid, document_id or label)
+        names = numeric_columns(table, except_for=others) if features is None else tuple(features)
+        left_out = [
+            field.name
+            for field in table.schema
+            if pa.types.is_dictionary(field.type) and field.name not in (*others, *names)
+        ]
+        if left_out and features is None:
+            warnings.warn(
+                f"categorical columns are left out: {', '.join(left_out)}. Give the frame itself "
+                "to TreeRanker.fit, which takes them, or name the features",
+                stacklevel=2,
+            )
         return cls.from_arrays(
             feature_matrix(table, names),
             label_column,

@@ -8,44 +8,119 @@ verdict on the pair brings, p (1 - p) var(w_i - w_j), is the value of asking it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 
 import numpy as np
+from numpy.polynomial.hermite_e import hermegauss
 
 from podium.judging.algorithms.selection import Pair
 from podium.judging.bradley_terry import Posterior
 from podium.judging.kndcg import discounts, rank_gains
-from podium.kernels import Doubles, Ints
+from podium.kernels import Doubles, Ints, kernel
 
 _DRAWS = 64
+_NODES, _WEIGHTS = hermegauss(20)
+"""Of the integral over an item's strength: 20 have the gains to a thousandth, 32 to 1e-5."""
+
+_MOST_RANKS = 64
+"""Ranks that have a gain in an expectation: one further down has 2^-64 of the first one's."""
+
 _OUTSIDERS = 8
 """How many items below the top k may be asked about; the next ones replace those that lose."""
 
 
 def expected_gains(
-    posterior: Posterior, k: int, *, out: Collection[int] = (), draws: int = 256, seed: int = 0
+    posterior: Posterior,
+    k: int,
+    *,
+    out: Collection[int] = (),
+    draws: int | None = None,
+    seed: int = 0,
 ) -> Doubles:
-    """The gain of each item in draws from the posterior: one row per item.
+    """The expected gain of each item, one row each, or its gain in draws from the posterior.
+
+    The expectation has no noise. It is an integral over the item's strength, given which the others
+    are taken to be independent; what all strengths have in common changes no rank and is left out,
+    and with it most of what they depend on each other.
 
     Args:
         posterior: The posterior of the items' strengths.
         k: How many items have a gain.
         out: Items without a gain.
-        draws: How many draws, one per column.
+        draws: How many draws, one per column; by default one column with the expectation.
         seed: The random seed of the draws.
 
     Example:
         >>> from podium.judging import Comparisons, fit_bradley_terry
         >>> posterior = fit_bradley_terry(2, Comparisons.of([(0, 1, 1, 0)] * 20))
-        >>> expected_gains(posterior, k=1, draws=100).shape
-        (2, 100)
+        >>> expected_gains(posterior, k=1).round(2).tolist()
+        [[0.49], [0.01]]
     """
+    if draws is None:
+        return _expectations(posterior, k, np.setdiff1d(np.arange(len(posterior.means)), list(out)))
     drawn = posterior.draws(draws, seed)
     drawn[list(out)] = -np.inf
     order = np.argsort(-drawn, axis=0)
     gains = np.empty_like(drawn)
     np.put_along_axis(gains, order, rank_gains(len(drawn), k)[:, None], axis=0)
     return gains
+
+
+def _expectations(posterior: Posterior, k: int, items: Ints) -> Doubles:
+    # Strong items first: after k that are surely ahead, an item has no gain.
+    items = items[np.argsort(-posterior.means[items], kind="stable")]
+    covariance = posterior.covariance(items)
+    count = len(items)
+    if count > 2:
+        # Of all that could be subtracted from every strength alike, the one that leaves each item
+        # uncorrelated with the others on average. Variances stay positive, because those of
+        # differences are resistances in the graph of verdicts, for which the triangle inequality
+        # holds.
+        rows = covariance.sum(axis=1) - covariance.diagonal()
+        shared = (rows - rows.sum() / (2 * (count - 1))) / (count - 2)
+        covariance = covariance - shared[:, None] - shared
+    gains = rank_gains(count, k)[: min(k, _MOST_RANKS)]
+    expected = np.zeros((len(posterior.means), 1))
+    expected[items, 0] = _integrals(
+        posterior.means[items], covariance, gains, _NODES, _WEIGHTS / _WEIGHTS.sum()
+    )
+    return expected
+
+
+@kernel
+def _integrals(
+    means: Doubles, covariance: Doubles, gains: Doubles, nodes: Doubles, weights: Doubles
+) -> Doubles:
+    """The expected gain of each item, whose ranks have a Poisson binomial distribution."""
+    totals = np.zeros(len(means))
+    for item in range(len(means)):
+        deviation = math.sqrt(covariance[item, item])
+        for number in range(len(nodes)):
+            node = nodes[number]
+            chances = np.zeros(len(gains))  # of each rank
+            chances[0] = 1.0
+            ahead = 0
+            for other in range(len(means)):
+                if other == item:
+                    continue
+                shift = covariance[other, item] / deviation
+                # Where what is left is not a covariance: no other is all but a copy of the item.
+                variance = max(
+                    covariance[other, other] - shift * shift, 0.01 * covariance[other, other]
+                )
+                lead = means[item] - means[other] + (deviation - shift) * node
+                chance = 0.5 * math.erfc(lead / math.sqrt(2 * variance))
+                if chance == 0:
+                    continue
+                ahead = min(ahead + 1, len(gains) - 1)
+                for rank in range(ahead, 0, -1):
+                    chances[rank] += chance * (chances[rank - 1] - chances[rank])
+                chances[0] *= 1 - chance
+                if chance > 0.5 and chances.sum() < 1e-12:
+                    break
+            totals[item] += weights[number] * (chances * gains).sum()
+    return totals
 
 
 def by_expected_gain(gains: Doubles) -> Ints:

@@ -26,12 +26,15 @@ class SessionResult:
         k: How many were asked for.
         complete: Whether every judgment that the algorithm needs is there; if not, the order is
             the best guess from those that are.
+        inseparable: In an estimate, items of the top k that no verdict separates from each other
+            or from some below: their order is the prior ranking's, or else drawn by the seed.
     """
 
     top: tuple[str, ...]
     levels: tuple[tuple[str, ...], ...]
     k: int
     complete: bool
+    inseparable: tuple[tuple[str, ...], ...] = ()
 
     def labels(self, items: Sequence[str], *, ties: bool = False) -> Floats:
         """A label for each item: k for the best down to 1, and 0 below the top k.

@@ -9,6 +9,7 @@ start, which asks no pair twice.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from podium.data.seeds import checked_seed
 from podium.errors import ArgumentError, DataError
@@ -34,7 +35,7 @@ from podium.judging.strategies import (
     SelectionProblem,
     SelectionStrategy,
     Strategy,
-    estimated_order,
+    estimated_levels,
     learned_slopes,
 )
 
@@ -155,17 +156,21 @@ class Session:
         """The ordered top k: final if the session is done, else the best guess so far."""
         return self._result(*self._current_strategy().ranked())
 
-    def estimate(self) -> SessionResult:
+    def estimate(self, *, reliability: bool = True) -> SessionResult:
         """The most promising top k, taking it that any verdict may be wrong.
 
         It weighs all verdicts, ties among them, by Bradley and Terry's model, gives less weight to
         people whom the others contradict, and puts first what has the highest expected gain. Where
         people err, or say tie where they see a small difference, it is nearer to the truth than
         `result`; where they are consistent, `result` is exact.
+
+        Args:
+            reliability: Whether people may differ in how reliable they are; not where it is not
+                known who judged.
         """
         problem = SelectionProblem(self._order, self.k, self.ordered, self.seed)
-        ranked = estimated_order(problem, self._current_summary(), reliability=True)
-        return self._result(ranked, self._current_strategy().ranked()[1])
+        levels = estimated_levels(problem, self._current_summary(), reliability=reliability)
+        return self._result(list(chain.from_iterable(levels)), self.done, levels)
 
     def reliability(self) -> dict[str, float]:
         """How reliable each assessor's verdicts are, people and models, as `estimate` weighs them.
@@ -239,7 +244,9 @@ class Session:
                 self._strategy = SelectionStrategy(get_algorithm(self.algorithm), problem, record)
         return self._strategy
 
-    def _result(self, ranked: Sequence[int], complete: bool) -> SessionResult:
+    def _result(
+        self, ranked: Sequence[int], complete: bool, inseparable: Sequence[Sequence[int]] = ()
+    ) -> SessionResult:
         judged, bad = self._summary.known.judged, self._summary.bad
         top = [index for index in ranked if index not in bad][: self.k]
         below = [index for index in self._order if index not in bad and index not in top]
@@ -251,6 +258,11 @@ class Session:
             tuple(tuple(self.items[index] for index in level) for level in together),
             self.k,
             complete,
+            tuple(
+                tuple(self.items[index] for index in level)
+                for level in inseparable
+                if len(level) > 1 and level[0] in top
+            ),
         )
 
     def _shown(self, left: int, right: int) -> Pair[str]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import ndtri
 
-from podium.judging.active_sampling import by_expected_gain, expected_gains, most_informative_pairs
+from podium.judging.active_sampling import expected_gains, most_informative_pairs
 from podium.judging.algorithms.knockout import tournament
 from podium.judging.algorithms.selection import Algorithm, Pair, Selection
 from podium.judging.bradley_terry import (
@@ -31,6 +32,9 @@ _AT_ONCE = 4
 
 _GRADE_TRUST = 0.7
 """The correlation of one person's grades with the truth."""
+
+_DECIMALS = 9
+"""Up to which estimates are compared; beyond, they differ by the order of additions."""
 
 
 @dataclass(frozen=True)
@@ -208,16 +212,29 @@ class ActiveSamplingStrategy:
         return plan.waiting(None)
 
 
-def estimated_order(
-    problem: SelectionProblem, summary: LogSummary, *, reliability: bool = False
-) -> list[int]:
+def estimated_order(problem: SelectionProblem, summary: LogSummary) -> list[int]:
     """All items by expected gain, assuming that any verdict may be wrong."""
+    return list(chain.from_iterable(estimated_levels(problem, summary)))
+
+
+def estimated_levels(
+    problem: SelectionProblem, summary: LogSummary, *, reliability: bool = False
+) -> list[list[int]]:
+    """The same, items between which nothing decides together, in the order they are taken.
+
+    Args:
+        problem: The items.
+        summary: What was judged.
+        reliability: Whether to give less weight to people whom the others contradict.
+    """
     posterior = _posterior(problem, summary, reliability)
-    gains = expected_gains(posterior, problem.k, out=summary.bad, seed=problem.seed)
-    # Equal gains, as of items that never were in the top k, keep the prior order.
+    gains = expected_gains(posterior, problem.k, out=summary.bad)[:, 0]
     order = np.asarray(problem.order)
-    ranked: list[int] = order[by_expected_gain(gains[order])].tolist()
-    return ranked
+    with np.errstate(divide="ignore"):  # items that are surely not in the top k have no gain
+        keys = np.round([np.log(gains[order]), posterior.means[order]], _DECIMALS)
+    ranked = np.lexsort((-keys[1], -keys[0]))
+    new_level = (keys[:, ranked[1:]] != keys[:, ranked[:-1]]).any(axis=0)
+    return [level.tolist() for level in np.split(order[ranked], np.flatnonzero(new_level) + 1)]
 
 
 def learned_slopes(problem: SelectionProblem, summary: LogSummary) -> dict[str, float]:

@@ -245,7 +245,7 @@ def _batch(
             f"offsets do not divide {rows} rows into queries",
             hint="They start at 0, never decrease, and end at the number of rows.",
         )
-    if not np.isfinite(score_of.sum()):  # one pass: the sum is finite unless an entry is not
+    if not _all_finite(score_of):
         raise endless_score()
     gradient, curvature = (np.empty(rows), np.empty(rows)) if out is None else out
     for buffer in (gradient, curvature):
@@ -262,9 +262,15 @@ def endless_score() -> DataError:
     return DataError("a score is NaN or infinite", hint="Look at the features and the step size.")
 
 
+def _all_finite(values: Doubles) -> bool:
+    with np.errstate(over="ignore"):
+        # One pass: a sum is finite unless an entry is not, or large ones add up beyond any number.
+        return bool(np.isfinite(values.sum()) or np.isfinite(values).all())
+
+
 def _labels(labels: ArrayLike) -> Doubles:
     vector = _vector(labels, np.float64, "labels")
-    if not np.isfinite(vector.sum()):
+    if not _all_finite(vector):
         raise DataError("a label is NaN or infinite", hint="Give unjudged documents label 0.")
     return vector
 

@@ -59,17 +59,15 @@ def tool_of(text: str | Measure) -> str | None:
     match = _TEXT.fullmatch(text)
     if text in _COMMON:
         return None
-    if trec_eval.expand(text) is not None:
+    if text in trec_eval.NAMES or trec_eval.expand(text) is not None:
         return "trec_eval"
-    if match is None or (
-        registry.find(text) and text not in trec_eval.NAMES and text not in _TOOLS
-    ):
+    if match is None or (registry.find(text) and text not in _TOOLS):
         return "podium"
     if match["level"] or (match["separator"] == "." and match["name"].lower() == "rbp"):
         return "ranx"
     if match["separator"] in ("_", "."):
         return "trec_eval"
-    if match["name"] in ("ndcg_cut", "map_cut") or text in trec_eval.NAMES:
+    if match["name"] in ("ndcg_cut", "map_cut"):
         return "trec_eval"
     return _TOOLS.get(match["name"], "podium")
 

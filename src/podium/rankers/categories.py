@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from podium.data.frames import arrow_table, is_frame
+from podium.data.frames import arrow_table, float_column, is_frame, numeric_columns
 from podium.errors import DataError
 from podium.kernels import Doubles
 
@@ -46,10 +46,21 @@ def find_categories(X: Any) -> dict[str, list[str]]:
 def category_codes(table: pa.Table, name: str, categories: Sequence[str]) -> Doubles:
     """Return the code of each row's category; NaN for missing and for unknown ones.
 
+    Numbers are refused: they are codes of somebody else's, or categories that lost their type.
+
     Example:
         >>> category_codes(pa.table({"brand": ["b", "zulu", None]}), "brand", ["a", "b"]).tolist()
         [1.0, nan, nan]
     """
+    if (
+        numeric_columns(table.select([name]), ())
+        and not np.isnan(np.asarray(float_column(table.column(name), name), np.float64)).all()
+    ):
+        raise DataError(
+            f"column {name!r} has numbers, and the ranker was fitted on its categories "
+            f"({', '.join(categories[:3])}{', …' if len(categories) > 3 else ''})",
+            hint=f"Give the categories, not their codes: X[{name!r}] of type category.",
+        )
     known = pa.array(categories, pa.large_string())
     codes = pc.index_in(_strings(table, name), value_set=known, skip_nulls=True)
     return np.asarray(codes.cast(pa.float64()).to_numpy(), np.float64)

@@ -1,8 +1,10 @@
 """``sample_weight`` of a fit: a weight for each query, or for each row.
 
-The weight of a query multiplies its loss, for every loss: a query of weight 2 counts as if it were
-there twice, one of weight 0 as if it were not there. Weights of rows that are equal within each
-query are weights of queries. What others mean depends on the loss (``Loss.row_weighting``).
+The weight of a query multiplies its loss, gradient and curvature, for every loss. What counts rows
+and not their loss is as it would be without weights: the bins of LightGBM's features and the least
+number of rows of its leaves, and the number of queries in a batch of NeuralRanker. Weights of rows
+that are equal within each query are weights of queries. What others mean depends on the loss
+(``Loss.row_weighting``).
 """
 
 from __future__ import annotations

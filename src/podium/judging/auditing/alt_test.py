@@ -4,17 +4,23 @@ Each person in turn is left out, and the model and that person are held against 
 unit: whose judgment is nearer to theirs? The model wins against a person if it is nearer at least
 as often, less a margin epsilon for what it costs less; that is tested, with Benjamini and
 Yekutieli's correction. A model that wins against half of the people or more may replace them.
+
+The authors' t-test takes units for independent. Those of one query are alike, so the variance here
+is the jackknife's over queries, with as many degrees of freedom as there are queries, less one;
+where each unit is of another query, that is their test.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.errors import ArgumentError
-from podium.kernels import Doubles
+from podium.judging.auditing.intervals import LEAST_QUERIES
+from podium.kernels import Doubles, Ints
 
 Bools = NDArray[np.bool_]
 
@@ -73,17 +79,19 @@ def alt_test(
     votes: Doubles,
     people: tuple[str, ...] = (),
     *,
+    clusters: Ints | None = None,
     epsilon: float = 0.15,
     rate: float = 0.05,
     graded: bool = False,
     least_units: int = LEAST_UNITS,
 ) -> AltTest | None:
-    """Test whether a model may replace people; None if there are too few of them or of units.
+    """Test whether a model may replace people; None if they, units or queries are too few.
 
     Args:
         values: The model's value of each unit.
         votes: One row per unit, one column per person; NaN where they did not judge.
         people: The people's names.
+        clusters: The number of each unit's query; by default each is of another one.
         epsilon: The margin: 0.2 where people are experts, 0.15 where they are trained, 0.1 for a
             crowd, as the authors advise.
         rate: The false discovery rate.
@@ -101,25 +109,26 @@ def alt_test(
         raise ArgumentError(f"epsilon is {epsilon}", hint="Give 0 to 1, such as 0.15.")
     names = people or tuple(str(column) for column in range(votes.shape[1]))
     known = ~np.isnan(votes)
-    rows: list[tuple[str, Bools, Bools]] = []
+    queries = np.arange(len(values)) if clusters is None else clusters
+    rows: list[tuple[str, Bools, Bools, Ints]] = []
     for column, name in enumerate(names):
         others = known.copy()
         others[:, column] = False
         units = known[:, column] & others.any(axis=1)
-        if units.sum() < least_units:
+        if units.sum() < least_units or len(np.unique(queries[units])) < LEAST_QUERIES:
             continue
         model = _alignment(values[units], votes[units], others[units], graded)
         person = _alignment(votes[units, column], votes[units], others[units], graded)
-        rows.append((name, model >= person, person >= model))
+        rows.append((name, model >= person, person >= model, queries[units]))
     if len(rows) < LEAST_PEOPLE:
         return None
-    p_values = np.array([_p_value(model, person, epsilon) for _, model, person in rows])
+    p_values = np.array([_p_value(*row[1:], epsilon) for row in rows])
     corrected = stats.false_discovery_control(p_values, method="by")
     tests = tuple(
         AnnotatorTest(
             name, len(model), float(model.mean()), float(person.mean()), float(p), bool(q <= rate)
         )
-        for (name, model, person), p, q in zip(rows, p_values, corrected, strict=True)
+        for (name, model, person, _), p, q in zip(rows, p_values, corrected, strict=True)
     )
     return AltTest(
         epsilon,
@@ -140,10 +149,19 @@ def _alignment(values: Doubles, votes: Doubles, others: Bools, graded: bool) -> 
     return shares
 
 
-def _p_value(model: Bools, person: Bools, epsilon: float) -> float:
+def _p_value(model: Bools, person: Bools, queries: Ints, epsilon: float) -> float:
     from scipy import stats
 
     differences = person.astype(float) - model
-    if np.ptp(differences) == 0:  # no variance: t is infinite
-        return 0.0 if differences[0] < epsilon else 1.0
-    return float(stats.ttest_1samp(differences, epsilon, alternative="less").pvalue)
+    mean = float(differences.mean())
+    _, numbers, units = np.unique(queries, return_inverse=True, return_counts=True)
+    residuals = np.bincount(numbers, differences - mean)
+    count = len(units)
+    error = math.sqrt((count - 1) / count * ((residuals / (units.sum() - units)) ** 2).sum())
+    if error < 1e-12:
+        # Queries that all say the same may be luck: so many without one in which the model is
+        # behind, if it is in a share epsilon of them.
+        return (1 - epsilon) ** count if mean < epsilon else 1.0
+    # As many as there would be of equal size: one large query is not made up for by small ones.
+    freedom = units.sum() ** 2 / (units**2).sum() - 1
+    return float(stats.t.cdf((mean - epsilon) / error, freedom))

@@ -123,10 +123,10 @@ def audit(
         >>> result.conclusion.decision, result.test.winning_rate
         ('replace', 1.0)
     """
-    if draws < 1 or not 0 < confidence < 1:
+    if draws < 2 or not 0 < confidence < 1:
         raise ArgumentError(
             f"{draws} draws at confidence {confidence}",
-            hint="Give 1 or more, and a confidence between 0 and 1.",
+            hint="Give 2 or more, and a confidence between 0 and 1.",
         )
     sample = AuditSample.of(answers, people, model=model, rubric=rubric)
     interval = partial(
@@ -137,26 +137,32 @@ def audit(
         figures.kappa_between_people(sample),
     )
     test = alt_test(
-        sample.values, sample.votes, sample.people, epsilon=epsilon, graded=sample.task == "grade"
+        sample.values,
+        sample.votes,
+        sample.people,
+        clusters=sample.clusters,
+        epsilon=epsilon,
+        graded=sample.task == "grade",
     )
     kappa, kappa_people = interval(with_people), interval(between_people)
     position, length = (
         interval(figures.position_bias(sample)),
         interval(figures.length_bias(sample)),
     )
+    share = partial(interval, least=0.0)
     return Audit(
         sample,
-        agreement=interval(figures.agreement_with_people(sample)),
+        agreement=share(figures.agreement_with_people(sample)),
         with_people=kappa,
         between_people=kappa_people,
         alpha=interval(figures.alpha(sample, with_model=False)),
         alpha_with_model=interval(figures.alpha(sample, with_model=True)),
         test=test,
         position_bias=position,
-        order_consistency=interval(figures.order_consistency(sample)),
+        order_consistency=share(figures.order_consistency(sample)),
         length_bias=length,
-        self_consistency=interval(figures.self_consistency_of_model(sample)),
-        calibration_error=interval(figures.calibration_error(sample)),
+        self_consistency=share(figures.self_consistency_of_model(sample)),
+        calibration_error=share(figures.calibration_error(sample)),
         calibration=tuple(figures.calibration_curve(sample)),
         groups={
             name: GroupAgreement(

@@ -8,6 +8,7 @@ from typing import Literal
 
 from podium.judging.agreement.coefficients import Interval
 from podium.judging.auditing.alt_test import LEAST_PEOPLE, LEAST_UNITS, AltTest
+from podium.judging.auditing.intervals import LEAST_QUERIES
 from podium.judging.models.rubric import Task
 
 Decision = Literal["replace", "assist", "reject", "undecided"]
@@ -64,17 +65,17 @@ def conclude(
         f"kappa of the model and people {_shown(with_people)}, "
         f"between people {_shown(between_people)}"
     ]
-    if math.isnan(between_people.low) or between_people.low <= 0:
+    if test is None:
         decision: Decision = "undecided"
+        reasons.append(
+            f"the test needs {LEAST_PEOPLE} people with {LEAST_UNITS} units of {LEAST_QUERIES} "
+            "queries each that others judged too"
+        )
+    elif math.isnan(between_people.low) or between_people.low <= 0:
+        decision = "undecided"
         reasons.append(
             "that people agree with each other more than by chance is not shown, so there is "
             "nothing to hold a model against: improve the guidelines, or let more be judged twice"
-        )
-    elif test is None:
-        decision = "undecided"
-        reasons.append(
-            f"the test needs {LEAST_PEOPLE} people with {LEAST_UNITS} units each that others "
-            "judged too"
         )
     else:
         won = sum(each.won for each in test.tests)

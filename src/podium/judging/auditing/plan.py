@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtrit
 
 from podium.errors import ArgumentError
 from podium.judging.auditing.alt_test import LEAST_PEOPLE, LEAST_UNITS
+from podium.judging.auditing.intervals import LEAST_QUERIES
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class AuditPlan:
         people: How many people judge each unit.
         for_test: Units for the alternative annotator test to have its power.
         for_interval: Units for the interval of the agreement to be as narrow as was asked.
-        units: The larger of the two, and at least 30.
+        units: The larger of the two, and at least 30 units of 10 queries.
     """
 
     people: int
@@ -43,12 +44,15 @@ def plan_audit(
     rate: float = 0.05,
     per_query: float = 1.0,
     correlation: float = 0.1,
+    values: int = 2,
 ) -> AuditPlan:
     """Plan the blind sample of an audit before anything is judged.
 
-    For the test: a person and a model that is as good as they are differ from the others on
-    2a(1 - a) of the units, if any two of them agree on a share a; the t-test must tell that the
-    model is not behind by epsilon, for half of the people, after the correction.
+    For the test: if any two agree on a share a, a person and a model that is as good as they are
+    differ on 1 - a of the units, and one of them is nearer to the others unless these are divided
+    equally, which is not counted on if there are more than two values. The t-test must tell that
+    the model is not behind by epsilon, for half of the people, after the correction. The power is
+    that against one of them; against half of an even number it is a few points higher.
 
     Args:
         people: How many people judge each unit.
@@ -59,11 +63,13 @@ def plan_audit(
         rate: The test's false discovery rate.
         per_query: How many units of each query are judged.
         correlation: How far judgments of one query are alike (the intraclass correlation).
+        values: How many different values a judgment can have: with grades, how many there are;
+            with pairs, 3 if ties are common.
 
     Example:
         >>> plan = plan_audit(people=3, agreement=0.7)
         >>> plan.units, plan.judgments
-        (161, 483)
+        (83, 249)
     """
     if people < LEAST_PEOPLE:
         raise ArgumentError(f"{people} people", hint=f"Let {LEAST_PEOPLE} or more judge.")
@@ -73,6 +79,8 @@ def plan_audit(
     ):  # fmt: skip
         if not 0 < value < 1:
             raise ArgumentError(f"{name} is {value}", hint="Give a number between 0 and 1.")
+    if values < 2:
+        raise ArgumentError(f"{values} values", hint="Give 2 or more.")
     if per_query < 1 or not 0 <= correlation <= 1:
         raise ArgumentError(
             f"{per_query} units per query, correlation {correlation}",
@@ -82,8 +90,22 @@ def plan_audit(
     half = math.ceil(people / 2)
     harmonic = sum(1 / rank for rank in range(1, people + 1))
     level = rate * half / people / harmonic
-    variance = 2 * agreement * (1 - agreement)
-    for_test = (float(ndtri(1 - level)) + float(ndtri(power))) ** 2 * variance / epsilon**2
+    divided = _divided(people - 1, agreement) if values == 2 else 0.0
+    variance = (1 - agreement) * (1 - divided)
+    for_test = float(LEAST_UNITS)
+    for _ in range(50):  # the quantile depends on the number of queries, and that on the quantile
+        freedom = max(for_test * design / per_query, LEAST_QUERIES) - 1
+        reach = float(stdtrit(freedom, 1 - level)) + float(ndtri(power))
+        for_test = reach**2 * variance / epsilon**2
     for_interval = (float(ndtri(0.975)) / width) ** 2 * agreement * (1 - agreement)
     tested, interval = (math.ceil(size * design) for size in (for_test, for_interval))
-    return AuditPlan(people, tested, interval, max(tested, interval, LEAST_UNITS))
+    least = max(LEAST_UNITS, math.ceil(LEAST_QUERIES * per_query))
+    return AuditPlan(people, tested, interval, max(tested, interval, least))
+
+
+def _divided(others: int, agreement: float) -> float:
+    """How probable it is that one half of the other people say yes and the other half no."""
+    if others % 2:
+        return 0.0
+    right = (1 + math.sqrt(max(2 * agreement - 1, 0.0))) / 2  # agreement = right² + (1 - right)²
+    return math.comb(others, others // 2) * (right * (1 - right)) ** (others // 2)
