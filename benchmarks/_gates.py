@@ -241,10 +241,10 @@ def resampled_false_alarms(values: Doubles, repeats: int, queries: int, seed: in
     for one, other in combinations(range(values.shape[1]), 2):
         differences = values[:, other] - values[:, one]
         bound = float(differences.mean())
+        least = -float(values[:, one].max())
         draws = differences[random.integers(0, len(differences), (repeats, queries))]
-        shares.append(
-            float(np.mean([mean_above(row, bound, _LEVEL).p_value < _LEVEL for row in draws]))
-        )
+        p_values = [mean_above(row, bound, _LEVEL, least).p_value for row in draws]
+        shares.append(float(np.mean(np.array(p_values) < _LEVEL)))
     return shares
 
 

@@ -23,6 +23,7 @@ from rich.table import Table
 from scipy import stats
 
 from benchmarks._audits import audit_rows
+from benchmarks._gate_calibration import gate_calibration
 from benchmarks._null_queries import SYMMETRIC, Doubles, Draw, ndcg, normal, reciprocal_rank, skewed
 from benchmarks._report import Report, wants_quick
 from podium.data import Dataset
@@ -468,6 +469,7 @@ def main() -> None:
             findings, 20 if quick else 1_000, 2_000 if quick else 50_000
         ),
         "utility": lambda: utility(findings, 20 if quick else 1_000),
+        "gates": lambda: findings.rows.extend(Row(*row) for row in gate_calibration(quick)),
         "workloads": lambda: workloads(findings, 500 if quick else 10_000),
     }
     if not quick:  # each of its p-values takes some 60 fits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ def write(
 
 def _cell(values: Doubles) -> str:
     mean, low, _ = mean_interval(values)
-    return f"{mean:.3f} ± {mean - low:.3f}" if len(values) > 1 else f"{mean:.3f}"
+    return f"{mean:.3f}" if math.isnan(low) else f"{mean:.3f} ± {mean - low:.3f}"
 
 
 def _claim(

@@ -48,8 +48,8 @@ def read_terminal(terminal: int) -> bytes:
     return seen
 
 
-def podium_on_terminal(*arguments: object, columns: int = 80) -> str:
-    """Run the console script on a terminal, expect success, and return what it showed."""
+def podium_on_terminal(*arguments: object, columns: int = 80, status: int = 0) -> str:
+    """Run the console script on a terminal, expect a status, and return what it showed."""
     terminal, end = pty.openpty()
     process = subprocess.Popen(
         [PODIUM, *map(str, arguments)],
@@ -60,7 +60,7 @@ def podium_on_terminal(*arguments: object, columns: int = 80) -> str:
     )
     os.close(end)
     seen = read_terminal(terminal)
-    assert process.wait(timeout=300) == 0, seen
+    assert process.wait(timeout=300) == status, seen
     # Progress comes and goes by escape sequences.
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen.decode()).replace("\r\n", "\n")
 

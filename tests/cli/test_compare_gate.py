@@ -1,5 +1,6 @@
 """``podium compare --require``: the exit status is the decision."""
 
+import html
 import json
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from podium.data import Judgments, Rankings, write_qrels, write_run
 from podium.measures import compare
-from tests.cli.run_podium import fail, podium, succeed
+from tests.cli.run_podium import fail, podium, podium_on_terminal, succeed
 
 QUERIES = 40
 
@@ -148,3 +149,44 @@ def test_losing_slices_are_told_on_standard_error() -> None:
         "weak loses on kind=how-to",
         "weak loses on kind=news",
     ]
+
+
+def test_warnings_are_in_the_terminal_the_pipe_json_markdown_and_html(tmp_path: Path) -> None:
+    """Six queries and identical runs: whatever the format, it says that this shows nothing."""
+    queries = [f"q{number}" for number in range(7)]
+    truth = Judgments.from_columns(queries, ["a"] * 7, [1] * 7)
+    write_qrels(truth, tmp_path / "truth.qrels")
+    for name in ("old", "new"):
+        # No run has the last query, which these conventions leave out.
+        run = Rankings.from_columns(queries[:6], ["a"] * 6, [1.0] * 6, name=name)
+        write_run(run, tmp_path / f"{name}.run")
+    kinds = "".join(f"{query}\tnews\n" for query in queries[:5])
+    (tmp_path / "kinds.tsv").write_text(f"query_id\tkind\n{kinds}q5\t\nq6\t\nq9\tmaps\n")
+    arguments = (
+        *("compare", tmp_path / "truth.qrels", tmp_path / "old.run", tmp_path / "new.run"),
+        *("--slices", tmp_path / "kinds.tsv", "--conventions", "trec_eval"),
+        *("--require", "nDCG@1 >= baseline - 0.01"),
+        *("--require", "nDCG@1 >= baseline - 0.01 in each kind"),
+    )
+    undecided = "queries, as losses beyond the bound may be in none of them; about 299 are needed."
+    warnings = [
+        "1 of 7 queries are left out: no value for one of the systems.",
+        f"nDCG@1 >= baseline - 0.01, new: cannot be decided with 6 {undecided}",
+        "nDCG@1 >= baseline - 0.01 in each kind, new, kind=news: cannot be decided with 5 "
+        + undecided,
+        "1 of 6 compared queries has no value of kind, and is in no slice.",
+        "No query of kind=maps was compared.",
+    ]
+    page, text = tmp_path / "report.html", tmp_path / "report.md"
+    piped = podium(*arguments, "-o", page, "-o", text)
+    written = podium(*arguments, "--json")
+    assert (piped.returncode, written.returncode) == (1, 1)
+    assert json.loads(written.stdout)["warnings"] == warnings
+    assert piped.stderr.decode().splitlines() == warnings
+    for warning in warnings:
+        assert html.escape(warning) in page.read_text()
+        assert warning in text.read_text()
+    terminal = podium_on_terminal(*arguments, status=1)
+    shown = " ".join(terminal.split())
+    for warning in warnings:
+        assert warning in shown

@@ -10,7 +10,7 @@ from scipy import stats
 
 from podium.data import Judgments, Rankings, write_qrels, write_run
 from podium.errors import ArgumentError, DataError
-from podium.measures import compare_powered, evaluate, mean_interval, powered_mean
+from podium.measures import Conventions, compare_powered, evaluate, mean_interval, powered_mean
 from tests.cli.run_podium import fail, succeed
 
 
@@ -29,7 +29,14 @@ def test_the_formula():
     result = powered_mean(y[:n], f[:n], f[n:])
     weight = np.cov(y[:n], f[:n])[0, 1] / ((1 + n / rest) * np.var(f, ddof=1))
     assert result.weight == pytest.approx(weight)
-    assert result.mean == pytest.approx(y[:n].mean() + weight * (f[n:].mean() - f[:n].mean()))
+    # The weight of each query is that of the others.
+    others = [
+        np.cov(np.delete(y[:n], query), np.delete(f[:n], query))[0, 1]
+        / ((1 + n / rest) * np.var(f, ddof=1))
+        for query in range(n)
+    ]
+    corrected = y[:n] - np.multiply(others, f[:n])
+    assert result.mean == pytest.approx(corrected.mean() + np.mean(others) * f[n:].mean())
     residuals = y[:n] - weight * f[:n]
     variance = (
         np.sum((residuals - residuals.mean()) ** 2) / (n - 2) / n
@@ -37,7 +44,8 @@ def test_the_formula():
     )
     half = stats.t.ppf(0.975, n - 2) * math.sqrt(variance)
     assert (result.low, result.high) == pytest.approx((result.mean - half, result.mean + half))
-    assert (result.human_mean, result.human_low, result.human_high) == mean_interval(y[:n])
+    alone = (result.human_mean, result.human_low, result.human_high)
+    assert alone == pytest.approx(mean_interval(y[:n]))
     assert (result.human_queries, result.machine_queries) == (15, 45)
     ratio = (result.human_high - result.human_low) / (result.high - result.low)
     assert result.effective_queries == pytest.approx(15 * ratio**2)
@@ -52,7 +60,7 @@ def test_a_useless_machine_does_not_count():
     ]:
         result = powered_mean(y, machine, others)
         assert result.weight == 0.0
-        assert (result.mean, result.low, result.high) == mean_interval(y)
+        assert (result.mean, result.low, result.high) == pytest.approx(mean_interval(y))
     few = powered_mean(y[:3], y[:3], np.linspace(0, 1, 30))
     assert (few.weight, few.mean) == (0.0, pytest.approx(0.5))
     assert math.isnan(powered_mean(y[:1], y[:1], y).low)
@@ -75,6 +83,55 @@ def test_coverage(people, correlation):
     # Narrower by the variance that the machine explains, once there are enough queries.
     expected = math.sqrt(1 - 0.8 * correlation**2)
     assert widths / alone == pytest.approx(expected, abs=0.09 if people == 10 else 0.04)
+
+
+@pytest.mark.parametrize("people", [10, 20, 50])
+@pytest.mark.parametrize("accuracy", [0.8, 0.97])
+def test_coverage_and_bias_with_values_of_0_and_1(people, accuracy):
+    """A rate of a tenth is in none of ten queries every third time."""
+    random = np.random.default_rng([people, int(100 * accuracy)])
+    repeats, rate = 200, 0.1
+    results = []
+    for _ in range(repeats):
+        y = (random.random(people + 200) < rate).astype(float)
+        f = np.where(random.random(people + 200) < accuracy, y, 1.0 - y)
+        results.append(powered_mean(y[:people], f[:people], f[people:]))
+    covered = sum(each.low <= rate <= each.high for each in results)
+    assert covered >= stats.binom.ppf(0.001, repeats, 0.92)
+    assert sum(each.human_low <= rate <= each.human_high for each in results) >= 0.9 * repeats
+    means = [each.mean for each in results]
+    assert np.mean(means) == pytest.approx(rate, abs=3.3 * np.std(means) / math.sqrt(repeats))
+    assert all(each.high > each.low for each in results)
+
+
+def test_queries_that_people_find_nothing_for():
+    """With nothing_relevant="skip" they have no value, but they were judged."""
+    random = np.random.default_rng(3)
+    repeats, people, rest = 25, 30, 120
+    convention = Conventions(nothing_relevant="skip")
+    covered = 0
+    for _ in range(repeats):
+        human, machine, run = {}, {}, {}
+        for number in range(people + rest):
+            query, first = f"q{number:03d}", int(random.integers(1, 5))
+            found = random.random() < 0.9 - 0.2 * first  # rarely, where the run is bad
+            agrees = random.random() < 0.8
+            documents = [f"d{rank}" for rank in range(1, 5)]
+            human[query] = {each: int(found and each == f"d{first}") for each in documents}
+            seen = found if agrees else not found
+            machine[query] = {each: int(seen and each == f"d{first}") for each in documents}
+            run[query] = {each: -float(rank) for rank, each in enumerate(documents)}
+        judged = {query: human[query] for query in list(human)[:people]}
+        result = compare_powered("RR", judged, machine, {"run": run}, conventions=convention)
+        mean = result.means["RR"]["run"]
+        assert (mean.human_queries, mean.machine_queries) == (people, rest)
+        chances = np.array([0.9 - 0.2 * first for first in range(1, 5)])
+        truth = float(chances @ (1.0 / np.arange(1, 5)) / chances.sum())
+        covered += mean.low <= truth <= mean.high
+        known = [query for query in judged if any(human[query].values())]
+        expected = evaluate("RR", {query: human[query] for query in known}, run).means["RR"]
+        assert mean.human_mean == pytest.approx(expected)
+    assert covered >= stats.binom.ppf(0.001, repeats, 0.93)
 
 
 def test_values_that_do_not_fit():
@@ -155,7 +212,7 @@ def test_commands(judged, tmp_path):
     lines = succeed("evaluate", *files, *options).splitlines()
     assert len(lines) == 3
     assert lines[2].split("\t")[:4] == [
-        "nDCG@5", "good", f"{mean.mean:.4f}", f"{mean.high - mean.mean:.4f}"
+        "nDCG@5", "good", f"{mean.mean:.4f}", f"{mean.low:.4f} to {mean.high:.4f}"
     ]  # fmt: skip
     assert lines[2].split("\t")[-1] == "10+30"
     lines = succeed("compare", *files, *options).splitlines()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -32,7 +33,7 @@ from podium.measures import (
     as_markdown,
     compare,
 )
-from podium.measures.comparison.formats import notes
+from podium.measures.comparison.formats import notes, warnings
 from podium.measures.comparison.result import HEADINGS
 from podium.measures.comparison.single_queries import hard_queries, moved_lists
 from podium.measures.comparison.statistics import TestName
@@ -282,6 +283,7 @@ def _print(comparison: Comparison) -> None:
         rows.append([cells[heading] for heading in columns])
     print_table(columns, rows, names=2, bold=bold)
     print_notes(list(notes(comparison)))
+    _print_warnings(warnings(comparison))
 
 
 def _print_details(details: Details) -> None:
@@ -293,5 +295,9 @@ def _print_details(details: Details) -> None:
         rows = [[row[at] for at in kept] for row in section.rows]
         print_table([section.headings[at] for at in kept], rows, names=section.names)
         print_notes(section.notes)
-        for finding in section.findings:  # seen in the log of a pipeline, too
-            typer.echo(shown(finding).plain, err=True)
+        _print_warnings(section.findings)
+
+
+def _print_warnings(sentences: Sequence[str]) -> None:
+    for sentence in sentences:  # seen in the log of a pipeline, too
+        typer.echo(shown(sentence).plain, err=True)

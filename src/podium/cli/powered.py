@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from podium.cli.printing import print_notes, print_table
+from podium.cli.printing import on_terminal, print_notes, print_table
 from podium.cli.reading import Reading
 from podium.data import Preferences, Rankings
 from podium.errors import ArgumentError
@@ -25,7 +25,10 @@ MachineLabels = Annotated[
         "them: prints prediction-powered means (PPI++) beside those by people alone.",
     ),
 ]
-_HEADINGS = ("measure", "system", "mean", "± 95 %", "people alone", "± 95 %", "weight", "queries")
+_HEADINGS = (
+    *("measure", "system", "mean", "95 % interval", "people alone", "its interval"),
+    *("weight", "queries"),
+)
 
 
 def print_powered(
@@ -49,7 +52,10 @@ def print_powered(
     if as_json:
         typer.echo(json.dumps(_as_json(result)))
         return
-    print_table(_HEADINGS, _rows(result, differences), names=2)
+    # Of 80 columns a terminal has none left for the interval by people alone.
+    kept = [at for at, name in enumerate(_HEADINGS) if name != "its interval" or not on_terminal()]
+    rows = [[row[at] for at in kept] for row in _rows(result, differences)]
+    print_table([_HEADINGS[at] for at in kept], rows, names=2)
     print_notes(
         [
             "Queries: judged by people, and by the machine alone. Weight: how much the machine "
@@ -73,16 +79,16 @@ def _rows(result: PoweredComparison, differences: bool) -> list[list[str]]:
 def _cells(mean: PoweredMean, sign: str) -> list[str]:
     return [
         f"{mean.mean:{sign}.4f}",
-        _swing(mean.high - mean.mean),
+        _interval(mean.low, mean.high, sign),
         f"{mean.human_mean:{sign}.4f}",
-        _swing(mean.human_high - mean.human_mean),
+        _interval(mean.human_low, mean.human_high, sign),
         f"{mean.weight:.2f}",
         f"{mean.human_queries}+{mean.machine_queries}",
     ]
 
 
-def _swing(half: float) -> str:
-    return "-" if math.isnan(half) else f"{half:.4f}"
+def _interval(low: float, high: float, sign: str) -> str:
+    return "-" if math.isnan(low) else f"{low:{sign}.4f} to {high:{sign}.4f}"
 
 
 def _as_json(result: PoweredComparison) -> dict[str, object]:

@@ -19,7 +19,6 @@ from podium.measures.comparison.statistics import (
     Difference,
     TestName,
     holm,
-    mean_interval,
     paired_difference,
     tukey,
     weighted_interval,
@@ -138,7 +137,7 @@ def compare(
         summaries=ByMeasure(
             {
                 measure: {
-                    name: Summary(*_interval(table[:, column], weights))
+                    name: Summary(*weighted_interval(table[:, column], weights))
                     for column, name in enumerate(names)
                 }
                 for measure, table in values.items()
@@ -171,10 +170,6 @@ def compare(
         test=test,
         query_weights=weights,
     )
-
-
-def _interval(values: Doubles, weights: Doubles | None) -> tuple[float, float, float]:
-    return mean_interval(values) if weights is None else weighted_interval(values, weights)
 
 
 def _curve_mean(values: Doubles, weights: Doubles | None) -> float:

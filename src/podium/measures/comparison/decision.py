@@ -91,14 +91,18 @@ class RequirementResult:
             that share of it which a percentage leaves), or the mean itself.
         bound: What it must be shown to be beyond.
         limit: The end of the one-sided interval of ``value``, at the level of the test, which has
-            to be beyond the bound; NaN for a single query, and for too few with the same value.
+            to be beyond the bound; NaN for a single query, and where one has most of the weight.
         p_value: Of the one-sided test.
+        unseen: The chance that losses which would bring ``value`` to the bound are in none of the
+            queries, if such a query loses all that the baseline's best one has; the p-value is no
+            smaller. Where it is not below the level, there are too few queries to decide.
         corrected: The p-value after Holm's correction over systems.
         shown: Whether that is below the level.
         needed: If it is not shown, how many queries would show it with 80 % power, were the true
             mean, deviation and skewness what they are here; None if it is shown, or if no number of
             queries would, because the mean is on the wrong side of the bound. Where there are as
             many, Holm's correction waits for a system with smaller p-values.
+        level: The level of the test.
     """
 
     requirement: Requirement
@@ -109,9 +113,11 @@ class RequirementResult:
     bound: float
     limit: float
     p_value: float
+    unseen: float
     corrected: float
     shown: bool
     needed: int | None
+    level: float
 
     def written(self, value: float) -> str:
         """A value as tables show it: differences with their sign."""
@@ -123,12 +129,17 @@ class RequirementResult:
         """What is missing, in words; empty if it is shown."""
         if self.shown:
             return ""
-        if self.queries < 2:
-            return "a single query cannot show it: its variance is unknown"
+        if math.isnan(self.limit):
+            return "a single query, or one with most of the weight, cannot show it"
         if self.needed is None:
             return "the mean is not beyond the bound: more queries alone will not show it"
         if self.needed <= self.queries:
             return "there are queries enough, but a system with smaller p-values is not shown"
+        if self.unseen >= self.level:
+            return (
+                f"cannot be decided with {self.queries:,} queries, as losses beyond the bound may "
+                f"be in none of them; about {self.needed:,} are needed"
+            )
         return (
             f"about {self.needed:,} queries would show it (80 % power), there are {self.queries:,}"
         )
@@ -192,9 +203,9 @@ class Decision:
         """How to read the results, one sentence each."""
         level = self.look.level(self.level)
         sentences = [
-            f"Each requirement is a one-sided t-test at level {level:g}, corrected where rare "
-            "large losses would make it too optimistic; all must be shown, so they need no further "
-            "correction (intersection-union test)."
+            f"Each requirement is a one-sided t-test at level {level:g}, corrected for rare large "
+            "losses, those that none of the queries has among them; all must be shown, so they "
+            "need no further correction (intersection-union test)."
         ]
         if len(self.ships) > 1:
             sentences.append(f"p is Holm-corrected over the {len(self.ships)} systems.")
@@ -203,15 +214,11 @@ class Decision:
                 f"Look {self.look.number} of {self.look.planned} planned ones, each at its share "
                 f"of the level {self.level:g}."
             )
-        fewest = min(result.queries for result in self.results)
-        if fewest > 1:
-            # The largest share of queries that so many draws all miss with a chance of the level.
-            share = 1.0 - level ** (1.0 / fewest)
-            sentences.append(
-                f"Losses on fewer than {share:.1%} of queries may be in none of {fewest:,}, where "
-                "no test sees them."
-            )
-        return [*sentences, *self.left_out]
+        return sentences
+
+    def warnings(self) -> list[str]:
+        """What is not shown and what no requirement covers, one sentence each."""
+        return [*self.missing(), *self.left_out]
 
 
 def decide(
@@ -327,10 +334,14 @@ def _tested(
     weights = comparison.query_weights
     # Of losses, smaller values are better: their negative has to be above the bound's.
     sign = 1.0 if requirement.measure.larger_is_better else -1.0
+    # A query that is not among these can lose what a system without results would lose here.
+    nothing = comparison.empty_values[requirement.measure][part.members]
+    lost = sign * (nothing - requirement.factor * table[:, 0])
     test = mean_above(
         sign * values,
         sign * requirement.offset,
         level,
+        float(min(lost.min(), (sign * values).min())),
         None if weights is None else weights[part.members],
     )
     systems = len(comparison.systems) - 1
@@ -343,10 +354,12 @@ def _tested(
         bound=requirement.offset,
         limit=sign * test.low,
         p_value=test.p_value,
+        unseen=test.unseen,
         corrected=test.p_value,
         shown=False,
         # The first system of Holm's correction, which the others wait for, has this level.
         needed=queries_to_show(test, sign * requirement.offset, level / systems),
+        level=level,
     )
 
 

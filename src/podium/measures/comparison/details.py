@@ -72,7 +72,7 @@ class Details:
                     DECISION_HEADINGS,
                     self.decision.rows(),
                     self.decision.notes(),
-                    findings=self.decision.missing(),
+                    findings=self.decision.warnings(),
                     names=3,
                 )
             )
@@ -223,6 +223,7 @@ def _decision_json(decision: Decision) -> dict[str, Any]:
                 "bound": each.bound,
                 "limit": json_number(each.limit),
                 "p_value": each.p_value,
+                "p_value_unseen": each.unseen,
                 "p_value_holm": each.corrected,
                 "shown": each.shown,
                 "needed": each.needed,

@@ -26,7 +26,13 @@ def as_markdown(comparison: Comparison, details: Details | None = None) -> str:
         >>> as_markdown(comparison).splitlines()[3][:23]
         '| RR | new | 1.0000 | 1'
     """
-    lines = [*_markdown_table(HEADINGS, comparison.rows()), "", *notes(comparison), ""]
+    lines = [
+        *_markdown_table(HEADINGS, comparison.rows()),
+        "",
+        *notes(comparison),
+        *warnings(comparison),
+        "",
+    ]
     for section in () if details is None else details.sections():
         lines += [f"## {section.title}", ""]
         if section.rows:
@@ -62,7 +68,7 @@ def as_latex(comparison: Comparison, details: Details | None = None) -> str:
         >>> as_latex(comparison).splitlines()[1]
         '\\toprule'
     """
-    lines = _latex_table(HEADINGS, comparison.rows(), notes(comparison))
+    lines = _latex_table(HEADINGS, comparison.rows(), [*notes(comparison), *warnings(comparison)])
     for section in () if details is None else details.sections():
         lines += [
             f"% {section.title}",
@@ -111,6 +117,14 @@ def as_json(comparison: Comparison, details: Details | None = None) -> str:
         else comparison.query_weights.tolist(),
         "conventions": comparison.conventions,
         "test": comparison.test,
+        "warnings": [
+            *warnings(comparison),
+            *(
+                finding
+                for section in (() if details is None else details.sections())
+                for finding in section.findings
+            ),
+        ],
         "measures": {},
     }
     for measure in comparison.measures:
@@ -134,16 +148,9 @@ def as_json(comparison: Comparison, details: Details | None = None) -> str:
 def notes(comparison: Comparison) -> list[str]:
     """Return notes on how to read the table, one sentence each."""
     weighted = comparison.query_weights is not None
-    no_weight = ", or weight 0" if weighted else ""
     tukey = "" if weighted else "Tukey's p is for all pairs; "
     sentences = [
-        f"{len(comparison.query_ids)} queries"
-        + (
-            f", {comparison.left_out} left out (no value for one of the systems{no_weight})"
-            if comparison.left_out
-            else ""
-        )
-        + f"; differences are against {comparison.baseline}.",
+        f"{len(comparison.query_ids)} queries; differences are against {comparison.baseline}.",
         f"Conventions: {comparison.conventions}.",
         f"* p < 0.05 by the {_test_in_words(comparison)}, Holm-corrected over systems; {tukey}"
         "effect is Cohen's d of the differences.",
@@ -163,6 +170,17 @@ def notes(comparison: Comparison) -> list[str]:
                     f"{coherence.nearest}."
                 )
     return sentences
+
+
+def warnings(comparison: Comparison) -> list[str]:
+    """Return what readers of every format have to know, programs among them."""
+    if not comparison.left_out:
+        return []
+    no_weight = "" if comparison.query_weights is None else ", or weight 0"
+    return [
+        f"{comparison.left_out} of {comparison.left_out + len(comparison.query_ids)} queries are "
+        f"left out: no value for one of the systems{no_weight}."
+    ]
 
 
 def _test_in_words(comparison: Comparison) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from podium.measures.comparison.coherence import BASES, STEEPNESS
 from podium.measures.comparison.details import Details, Section
-from podium.measures.comparison.formats import notes
+from podium.measures.comparison.formats import notes, warnings
 from podium.measures.comparison.list_html import LIST_STYLE, list_pair
 from podium.measures.comparison.result import HEADINGS, BaselineComparison, Comparison
 from podium.measures.value import Measure
@@ -48,7 +48,7 @@ def as_html(comparison: Comparison, details: Details | None = None) -> str:
         f"<p>{len(comparison.query_ids)} queries, "
         f"baseline <b>{escape(comparison.baseline)}</b>.</p>",
         _main_table(comparison, losses),
-        _list(notes(comparison)),
+        _list([*notes(comparison), *warnings(comparison)]),
     ]
     for section in () if details is None else details.sections():
         parts += [

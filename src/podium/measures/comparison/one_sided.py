@@ -9,6 +9,7 @@ import numpy as np
 
 from podium.kernels import Doubles
 from podium.measures.comparison.power import chance_above, first_enough
+from podium.measures.comparison.statistics import weighted_deviations
 
 # Values that differ by less than this share of the largest are equal but for rounding.
 _TIE = 1e-12
@@ -20,82 +21,106 @@ class MeanTest:
 
     Attributes:
         mean: The mean.
-        low: What the mean is above, with the confidence asked for; NaN for a single value, and
-            for equal ones that are too few for it.
-        p_value: How surprising values so far above the bound would be, were the mean at it.
-        deviation: The standard deviation of the values; NaN for a single value.
-        skewness: The skewness of the values; NaN for a single value.
-        effective: How many queries of equal weight would tell as much, as a share of the queries.
+        low: What the mean is above, with the confidence asked for; NaN for a single value.
+        p_value: How surprising values so far above the bound would be, were the mean at it: the
+            larger of the t-test's p-value and ``unseen``.
+        unseen: The chance that none of so many values is one of the losses that would bring the
+            mean to the bound, were they as large as they can be.
+        deviation: The standard deviation of the values, each as it counts in the mean; NaN for a
+            single value.
+        skewness: Their skewness; NaN for a single value.
+        least: The least value, as it would count in the mean.
+        effective: How many queries of equal weight tell as much, as a share of the queries.
     """
 
     mean: float
     low: float
     p_value: float
+    unseen: float
     deviation: float
     skewness: float
+    least: float
     effective: float = 1.0
 
 
 def mean_above(
-    values: Doubles, bound: float, level: float, weights: Doubles | None = None
+    values: Doubles, bound: float, level: float, least: float, weights: Doubles | None = None
 ) -> MeanTest:
-    """Test whether the mean of values is above a bound, by Student's t.
+    """Test whether the mean of values is above a bound.
 
-    Where most queries gain a little and a few lose much, the t-test shows too much. There its
+    Two things must be unlikely, were the mean at the bound. The first is a t statistic so large.
+    Where most queries gain a little and a few lose much, the t-test shows too much, so its
     statistic is corrected for skewness by Hall's transformation (Journal of the Royal Statistical
     Society B 54, 1992); where skewness makes the t-test cautious, it is left so. Few queries tell
     little about skewness, so it is taken one standard error (for normal values the square root of
-    6 / n) towards losses. If all values are equal, the sign test takes the place of the t-test.
-    With weights, as in ``weighted_interval``, the error of the mean is enlarged by Kish's factor.
+    6 / n) towards losses.
+
+    The second is that the losses that make up the difference are in none of the queries. With the
+    share q of all queries at the least value possible and the others as they are here, the mean is
+    at the bound; n queries miss all of these with the chance (1 - q)^n.
+
+    With weights, errors are those of ``weighted_interval``.
+
+    Args:
+        values: One per query.
+        bound: What the mean is to be above.
+        level: The level of the test, for ``low``.
+        least: The least that a value can be.
+        weights: One per query, above 0; None if all count equally.
 
     Example:
-        >>> test = mean_above(np.array([0.1, 0.1, 0.2, 0.1, 0.1, 0.6, 0.1]), 0.0, 0.05)
-        >>> round(test.mean, 3), round(test.low, 3), round(test.p_value, 4)
-        (0.186, 0.049, 0.0194)
+        >>> test = mean_above(np.array([0.1, 0.1, 0.2, 0.1, 0.1, 0.6, 0.1]), 0.0, 0.05, -0.2)
+        >>> round(test.mean, 3), round(test.low, 3), round(test.p_value, 4), round(test.unseen, 4)
+        (0.186, 0.049, 0.0194, 0.0101)
     """
     from scipy import special
 
     count = len(values)
-    shares = np.full(count, 1.0 / count) if weights is None else weights / weights.sum()
-    mean = float(shares @ values)
-    if count < 2:
-        return MeanTest(mean, math.nan, 1.0, math.nan, math.nan)
+    mean, deviations, freedom = weighted_deviations(values, weights)
+    heaviest = 1.0 if weights is None else count * float(weights.max() / weights.sum())
+    least = mean + heaviest * (least - mean)
+    if not freedom:
+        return MeanTest(mean, math.nan, 1.0, 1.0, math.nan, math.nan, least)
     largest = max(float(np.abs(values).max()), abs(bound))
+    unseen = 1.0
+    if mean - bound > _TIE * largest:
+        unseen = ((bound - least) / (mean - least)) ** count if bound > least else 0.0
+    low = mean - (1.0 - level ** (1.0 / count)) * (mean - least)
+    effective = (freedom + 1.0) / count
     if float(np.ptp(values)) <= _TIE * largest:
-        # Equal values tell nothing about the spread: two of them must not show what they like. The
-        # sign test asks no more than that half of all values are at the bound or below.
-        chance = 0.5**count
-        return MeanTest(
-            mean,
-            mean if chance < level else math.nan,
-            chance if mean - bound > _TIE * largest else 1.0,
-            0.0,
-            0.0,
-        )
-    deviation = float(np.std(values, ddof=1))
-    root = math.sqrt(float(np.sum(shares**2)))  # 1 / sqrt(count) if all count equally
-    third = float(np.mean(((values - values.mean()) / np.std(values)) ** 3))
-    skew = root * _towards_losses(third, count)
+        return MeanTest(mean, low, unseen, unseen, 0.0, 0.0, least, effective)
+    deviation = math.sqrt(float(np.sum(deviations**2)) / (count - 1))
+    third = float(np.mean(deviations**3)) / float(np.mean(deviations**2)) ** 1.5
+    root = 1.0 / math.sqrt(count)
+    skew = root * _towards_losses(third, freedom)
     t = (mean - bound) / (deviation * root)
-    p_value = float(special.stdtr(count - 1, -min(t, _without_skew(t, skew))))
-    critical = -float(special.stdtrit(count - 1, level))
+    p_value = float(special.stdtr(freedom, -min(t, _without_skew(t, skew))))
+    critical = -float(special.stdtrit(freedom, level))
     needed = max(critical, _with_skew(critical, skew))
-    low = mean - needed * deviation * root
-    return MeanTest(mean, low, p_value, deviation, third, 1.0 / (count * root**2))
+    return MeanTest(
+        mean,
+        min(low, mean - needed * deviation * root),
+        max(p_value, unseen),
+        unseen,
+        deviation,
+        third,
+        least,
+        effective,
+    )
 
 
 def queries_to_show(test: MeanTest, bound: float, level: float, power: float = 0.8) -> int | None:
     """The fewest queries that show a mean to be above a bound with some power.
 
-    Their true mean, deviation and skewness are taken to be those of a test, and their weights to be
-    spread as its are.
+    Their true mean, deviation, skewness and least value are taken to be those of a test, and their
+    weights to be spread as its are.
 
     Returns:
         The number of queries; None for a single value, for a mean that is not above the bound, and
         if there would have to be more than ``MOST_QUERIES``.
 
     Example:
-        >>> test = mean_above(np.array([0.1, 0.1, 0.2, 0.1, -0.3, 0.6, 0.1]), 0.0, 0.05)
+        >>> test = mean_above(np.array([0.1, 0.1, 0.2, 0.1, -0.3, 0.6, 0.1]), 0.0, 0.05, -0.3)
         >>> round(test.p_value, 3), queries_to_show(test, 0.0, 0.05)
         (0.153, 29)
     """
@@ -104,22 +129,27 @@ def queries_to_show(test: MeanTest, bound: float, level: float, power: float = 0
     gap = test.mean - bound
     if math.isnan(test.deviation) or gap <= 0:
         return None
-    if test.deviation == 0:
-        return math.floor(math.log(level, 0.5)) + 1  # the sign test's
 
     def enough(queries: int) -> bool:
-        root = 1.0 / math.sqrt(queries * test.effective)
-        critical = -float(special.stdtrit(queries - 1, level))
-        skew = root * _towards_losses(test.skewness, queries)
-        needed = max(critical, _with_skew(critical, skew))
-        return chance_above(needed, gap / (test.deviation * root), queries - 1) >= power
+        missed = 1.0 - level ** (1.0 / queries)
+        unseen = max(bound - test.least, 0.0) * missed / (1.0 - missed)
+        if test.deviation == 0:
+            return gap > unseen
+        error = test.deviation / math.sqrt(queries)
+        freedom = queries * test.effective - 1.0
+        if freedom <= 0:
+            return False
+        critical = -float(special.stdtrit(freedom, level))
+        skew = _towards_losses(test.skewness, freedom) / math.sqrt(queries)
+        needed = max(critical, _with_skew(critical, skew), unseen / error)
+        return chance_above(needed, gap / error, freedom) >= power
 
     return first_enough(enough)
 
 
-def _towards_losses(skewness: float, count: int) -> float:
+def _towards_losses(skewness: float, freedom: float) -> float:
     """The skewness that is corrected for: one standard error worse than that of the values."""
-    return min(skewness - math.sqrt(6.0 / count), 0.0)
+    return min(skewness - math.sqrt(6.0 / (freedom + 1.0)), 0.0)
 
 
 def _without_skew(t: float, skew: float) -> float:

@@ -49,7 +49,7 @@ def difference_power(
     return chance_above(critical, difference / deviation * math.sqrt(queries), freedom)
 
 
-def chance_above(critical: float, shift: float, freedom: int) -> float:
+def chance_above(critical: float, shift: float, freedom: float) -> float:
     """The chance that a t statistic with a true shift is above a critical value."""
     from scipy import special
 

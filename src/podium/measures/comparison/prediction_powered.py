@@ -3,8 +3,9 @@
 People judge a random sample of the queries, a machine judges all. The mean by the machine's labels
 is corrected by how far it is off on the queries that people judged: prediction-powered inference
 (Angelopoulos et al., Science 2023), with the power tuning of PPI++ (Angelopoulos, Duchi and Zrnic
-2023), which gives the machine as much weight as it earns, and none if it earns none. A query is one
-observation, however many of its documents were judged.
+2023), which gives the machine as much weight as it earns, and none if it earns none. The weight of
+each query is learned from the others, so that the mean is not biased. A query is one observation,
+however many of its documents were judged.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ import numpy as np
 from podium.data import Judgments, Preferences, Rankings, TableSource, as_judgments, as_rankings
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
-from podium.measures.comparison.statistics import mean_interval
 from podium.measures.conventions import Conventions
 from podium.measures.evaluate import Measures, evaluate, measures_of
 from podium.measures.measure_dict import ByMeasure
@@ -35,7 +35,7 @@ class PoweredMean:
 
     Attributes:
         mean: The prediction-powered mean.
-        low: The lower end of its 95 % interval.
+        low: The lower end of its 95 % interval; NaN if nothing is known of how queries vary.
         high: The upper end.
         human_mean: The mean over the queries that people judged.
         human_low: The lower end of its interval.
@@ -68,8 +68,15 @@ def powered_mean(
     """The mean of a value over queries, few of which have it by human labels.
 
     With weight w, y the human values, f the machine's of the same queries and g those of the other
-    queries, the mean is mean(y) + w (mean(g) - mean(f)). w minimises its variance; as it is
-    estimated from the queries that people judged, the interval has one degree of freedom less.
+    queries, the mean is mean(y) + w (mean(g) - mean(f)). w minimises its variance. It is estimated
+    from the queries that people judged: for each of them from the others, because a weight that its
+    own value took part in would bias the mean. The interval takes the weight of all, and has one
+    degree of freedom less for it.
+
+    Where half of the queries or more have the same two values, as measures of 0 and 1 have, a
+    sample may have none of the rare ones. There the interval is that with two more queries, one at
+    each end of the range of values, as of a proportion (Agresti and Coull, The American
+    Statistician 52, 1998): it is wider, and the mean is not in its middle.
 
     Args:
         human: The value of each query that people judged, by their labels.
@@ -85,8 +92,6 @@ def powered_mean(
         >>> result.low < 0.5 < result.high, round(result.effective_queries / 50, 1)
         (True, 5.5)
     """
-    from scipy import stats
-
     y, f, g = (np.asarray(values, np.float64) for values in (human, machine, others))
     if y.shape != f.shape or y.ndim != 1 or g.ndim != 1:
         raise DataError(
@@ -97,22 +102,46 @@ def powered_mean(
         raise DataError(
             "values are missing, NaN or infinite", hint="Leave out queries that have no value."
         )
-    alone = mean_interval(y, level)
     count, rest = len(y), len(g)
-    weight = 0.0
-    if count >= _LEAST and rest >= 2:
-        spread = float(np.var(np.concatenate([f, g]), ddof=1))
-        if spread > 0:
-            together = float(np.cov(y, f)[0, 1])
-            weight = min(max(together / ((1 + count / rest) * spread), 0.0), 1.0)
-    if weight == 0.0:
-        return PoweredMean(*alone, *alone, 0.0, count, rest)
+    alone = (float(y.mean()), *_ends(float(y.mean()), y, f, g, 0.0, level))
+    weight, mean = 0.0, alone[0]
+    spread = float(np.var(np.concatenate([f, g]), ddof=1)) if rest >= 2 else 0.0
+    if count >= _LEAST and spread > 0:
+        earned = (1 + count / rest) * spread
+        weight = min(max(float(np.cov(y, f)[0, 1]) / earned, 0.0), 1.0)
+        left = count - 1  # the covariance of all but one, for each of them
+        together = (y @ f - y * f) - (y.sum() - y) * (f.sum() - f) / left
+        weights = np.clip(together / (left - 1) / earned, 0.0, 1.0)
+        mean = float(np.mean(y - weights * f) + weights.mean() * g.mean())
+    ends = _ends(mean, y, f, g, weight, level)
+    return PoweredMean(mean, *ends, *alone, weight, count, rest)
+
+
+def _ends(
+    mean: float, y: Doubles, f: Doubles, g: Doubles, weight: float, level: float
+) -> tuple[float, float]:
+    """The ends of the interval around a mean, whose machine has some weight."""
+    from scipy import stats
+
     residuals = y - weight * f
-    mean = float(residuals.mean() + weight * g.mean())
+    values = np.concatenate([y, f, g])
+    least, most = float(values.min()), float(values.max())
+    shift = 0.0
+    _, times = np.unique(np.column_stack([y, f]), axis=0, return_counts=True)
+    if len(y) > 1 and least < most and 2 * times.max() >= len(y):
+        more = np.append(residuals, [least - weight * most, most - weight * least])
+        shift = float(more.mean() - residuals.mean())
+        residuals = more
+    count = len(residuals)
+    freedom = count - (2 if weight else 1)
     squares = float(np.sum((residuals - residuals.mean()) ** 2))
-    variance = squares / (count - 2) / count + weight**2 * float(np.var(g, ddof=1)) / rest
-    half = float(stats.t.ppf(0.5 + level / 2, count - 2)) * math.sqrt(variance)
-    return PoweredMean(mean, mean - half, mean + half, *alone, weight, count, rest)
+    if freedom < 1 or squares == 0.0:
+        return math.nan, math.nan
+    variance = squares / freedom / count
+    if weight:
+        variance += weight**2 * float(np.var(g, ddof=1)) / len(g)
+    half = float(stats.t.ppf(0.5 + level / 2, freedom)) * math.sqrt(variance)
+    return mean + shift - half, mean + shift + half
 
 
 @dataclass(frozen=True)
@@ -185,10 +214,15 @@ def compare_powered(
             )
             for name in systems
         }
-        means[measure] = {name: powered_mean(*column) for name, column in columns.items()}
+        # A query that one system has no value for has none for any.
+        unknown = [np.isnan(sum(part)) for part in zip(*columns.values(), strict=True)]
+        for column in columns.values():
+            for part, without in zip(column, unknown, strict=True):
+                part[without] = np.nan
+        means[measure] = {name: _mean_of_known(*column) for name, column in columns.items()}
         baseline, *others = columns
         differences[measure] = {
-            name: powered_mean(
+            name: _mean_of_known(
                 *(one - two for one, two in zip(columns[name], columns[baseline], strict=True))
             )
             for name in others
@@ -202,15 +236,11 @@ def _by_query(
     run: Rankings,
     conventions: Conventions | str | None,
 ) -> dict[Measure, dict[str, float]]:
-    """The value of each query that has one."""
+    """The value of each query; NaN where conventions leave it out."""
     evaluation = evaluate(measures, truth, run, conventions=conventions)
     queries = evaluation.query_ids.to_pylist()
     return {
-        measure: {
-            query: float(value)
-            for query, value in zip(queries, values, strict=True)
-            if not np.isnan(value)
-        }
+        measure: dict(zip(queries, values.tolist(), strict=True))
         for measure, values in evaluation.values.items()
     }
 
@@ -221,8 +251,6 @@ def _queries(
     """The queries that people judged, and those that only the machine did, in all systems."""
     human = set.intersection(*(set(values) for values in by_people.values()))
     machine = set.intersection(*(set(values) for values in by_machine.values()))
-    if not human:
-        raise DataError("people judged no query that the runs have", hint="Check the query ids.")
     alone = sorted(human - machine)
     if alone:
         raise DataError(
@@ -230,3 +258,25 @@ def _queries(
             hint="Let the machine judge all queries.",
         )
     return sorted(human), sorted(machine - human)
+
+
+def _mean_of_known(human: Doubles, machine: Doubles, others: Doubles) -> PoweredMean:
+    """The mean over the queries that have a value by human labels, where some have none (NaN).
+
+    Which of the other queries people would find nothing for is unknown, so no query is left out,
+    on either side. One without a human value does not move the mean, and the others move it as
+    much more as they are fewer: a mean of known values is a ratio of two means, and this is its
+    linear form. Where the machine has no value, its mean takes its part.
+    """
+    known = ~np.isnan(human)
+    if not known.any():
+        raise DataError(
+            "no query that people judged has a value", hint="Check the query ids and conventions."
+        )
+    mean = float(human[known].mean())
+    y = np.where(known, mean + (human - mean) / known.mean(), mean)
+    guesses = np.concatenate([machine, others])
+    guessed = ~np.isnan(guesses)
+    middle = float(guesses[guessed].mean()) if guessed.any() else 0.0
+    f, g = (np.where(np.isnan(part), middle, part) for part in (machine, others))
+    return powered_mean(y, f, g)

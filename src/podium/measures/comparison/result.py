@@ -165,7 +165,8 @@ class Comparison:
         """Test whether each system may ship: whether all requirements are shown.
 
         A requirement is not met until a one-sided test shows it, so a small or noisy comparison
-        does not ship by default; the result tells how many queries would be enough.
+        does not ship by default; the result says how many queries would be enough. So few that
+        the losses which matter may be in none of them show nothing, even of equal systems.
 
         Args:
             requirements: Such as ``"nDCG@10 >= baseline - 0.005"`` (no loss beyond a margin),
@@ -175,7 +176,8 @@ class Comparison:
             properties: The columns of the queries, for slices: ``{column: {query id: value}}``, or
                 a table with a column ``query_id``. A column with more than 8 different numbers
                 is cut into three ranges.
-            level: How often systems that do not meet the requirements may pass, at most.
+            level: How often systems that do not meet the requirements may pass. The test is
+                approximate; how often they pass is measured in ``benchmarks.statistics``.
             look: Which of several planned looks at this comparison this is, such as ``"2/5"``.
 
         Example:

@@ -31,7 +31,8 @@ class Difference:
 
     Attributes:
         mean: The mean difference.
-        low: The lower end of its 95 % interval (Student's t); NaN for a single query.
+        low: The lower end of its 95 % interval (Student's t); NaN for a single query, and if all
+            differences are the same.
         high: The upper end.
         effect: Cohen's d of the differences (mean over standard deviation): infinite if all are
             the same and not 0, NaN for a single query.
@@ -87,13 +88,11 @@ def paired_difference(
     unit = _unit(one, other)
     one, other = one / unit, other / unit
     differences = differences_of(one, other)
+    mean, low, high = weighted_interval(differences, weights)
+    effect = _effect(differences, mean)
     if weights is None:
-        mean, low, high = mean_interval(differences)
-        effect = _effect(differences, mean)
         p_values = {name: TESTS[name](differences, checked_seed(seed)) for name in tests}
     else:
-        mean, low, high = weighted_interval(differences, weights)
-        effect = _effect(differences, mean)
         products = differences * (weights / weights.max())
         p_values = {"randomisation": _randomisation_test(products, checked_seed(seed))}
     ahead = differences if larger_is_better else -differences
@@ -124,44 +123,61 @@ def differences_of(one: Doubles, other: Doubles) -> Doubles:
 def mean_interval(values: Doubles, level: float = 0.95) -> tuple[float, float, float]:
     """Return the mean and the bounds of its confidence interval by Student's t.
 
-    The bounds of a single value are NaN.
+    The bounds are NaN for a single value, and for values that are all the same: they say nothing
+    about how far others are from them.
 
     Example:
         >>> tuple(round(end, 3) for end in mean_interval(np.array([1.0, 2.0, 3.0])))
         (2.0, -0.484, 4.484)
+    """
+    return weighted_interval(values, None, level)
+
+
+def weighted_interval(
+    values: Doubles, weights: Doubles | None, level: float = 0.95
+) -> tuple[float, float, float]:
+    """Return the weighted mean and the bounds of its confidence interval.
+
+    The error is the jackknife's, which holds where queries of large weight differ more than
+    others; the degrees of freedom are those of Kish's effective number of queries, and with fewer
+    than two of these the bounds are NaN. With equal weights it is ``mean_interval``.
+
+    Example:
+        >>> ends = weighted_interval(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 2.0]))
+        >>> tuple(round(end, 3) for end in ends)
+        (2.25, -1.44, 5.94)
     """
     from scipy import special  # stats takes half a second to import
 
     if not 0 < level < 1:
         raise ArgumentError(f"level is {level}", hint="Give a number in (0, 1).")
     unit = _unit(values)
-    mean = float(np.mean(values / unit))
-    if len(values) < 2:
+    mean, deviations, freedom = weighted_deviations(values / unit, weights)
+    if not freedom or _no_spread(values):
         return mean * unit, math.nan, math.nan
-    error = float(np.std(values / unit, ddof=1) / np.sqrt(len(values)))
-    half = float(special.stdtrit(len(values) - 1, 0.5 + level / 2)) * error
+    count = len(values)
+    error = math.sqrt(float(np.sum(deviations**2)) / (count - 1) / count)
+    half = float(special.stdtrit(freedom, 0.5 + level / 2)) * error
     return mean * unit, (mean - half) * unit, (mean + half) * unit
 
 
-def weighted_interval(
-    values: Doubles, weights: Doubles, level: float = 0.95
-) -> tuple[float, float, float]:
-    """Return the weighted mean and the bounds of its confidence interval.
+def weighted_deviations(values: Doubles, weights: Doubles | None) -> tuple[float, Doubles, float]:
+    """Return the mean, how far each value moves it, and the degrees of freedom of its error.
 
-    Values are taken as drawn from one distribution whatever their weight, so their plain standard
-    deviation is its estimate; weights enlarge the error of the mean by Kish's factor. With equal
-    weights it is ``mean_interval``.
-
-    Example:
-        >>> ends = weighted_interval(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 2.0]))
-        >>> tuple(round(end, 3) for end in ends)
-        (2.25, -0.385, 4.885)
+    A value moves the mean by what the mean loses without it, n - 1 times (the jackknife); without
+    weights that is its distance from the mean. There are 0 degrees of freedom for a single value,
+    and where one has so much of the weight that it is nearly alone (fewer than two effective ones).
     """
+    count = len(values)
+    if weights is None:
+        mean = float(np.mean(values))
+        return mean, values - mean, count - 1.0
     shares = weights / weights.sum()
     mean = float(shares @ values)
-    plain, low, high = mean_interval(values, level)
-    factor = float(np.sqrt(len(values) * np.sum(shares**2)))
-    return mean, mean + factor * (low - plain), mean + factor * (high - plain)
+    freedom = 1.0 / float(np.sum(shares**2)) - 1.0
+    if freedom < 1.0 - _TIE:
+        return mean, values - mean, 0.0
+    return mean, (count - 1) * shares * (values - mean) / (1.0 - shares), freedom
 
 
 def holm(p_values: Doubles) -> Doubles:

@@ -1,0 +1,113 @@
+"""How often requirements and intervals are wrong where a few values decide."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import permutations
+
+import numpy as np
+from scipy import stats
+
+from benchmarks._gates import TREC
+from benchmarks._null_queries import Doubles
+from podium.data import read_qrels, read_run
+from podium.measures import evaluate, powered_mean
+from podium.measures.comparison.one_sided import mean_above
+from podium.measures.comparison.statistics import weighted_interval
+
+Row = tuple[str, str, int, Sequence[float], Sequence[float], Sequence[float]]
+"""What, its data, how many queries, and the shares with what they may be."""
+_LEVEL = 0.05
+_SHIFT = 2.6
+"""Standard errors that systems are beyond the margin where power is compared: some 80 % by t."""
+
+
+def gate_calibration(quick: bool) -> Iterator[Row]:
+    """Requirements at the margin, prediction-powered means of 0 and 1, and weighted intervals."""
+    if TREC.exists():
+        yield from _requirements(15 if quick else 600)
+    yield from _powered(150 if quick else 20_000)
+    yield from _weighted(300 if quick else 10_000)
+
+
+def _requirements(repeats: int) -> Iterator[Row]:
+    """All ordered pairs of the twelve runs, with topics drawn anew.
+
+    The margin is the loss over all topics, so whatever passes does so falsely.
+    """
+    judgments = read_qrels(TREC / "qrels.dl21-passage.txt.gz")
+    measures = ["P@1", "RR", "AP", "nDCG@10"]
+    runs = sorted((TREC / "dl21-runs").glob("*.run.gz"))
+    results = [evaluate(measures, judgments, read_run(path)) for path in runs]
+    random = np.random.default_rng(21)
+    for measure in measures:
+        table = np.column_stack([result[measure] for result in results])
+        pairs = list(permutations(range(table.shape[1]), 2))
+        for queries in (5, 10, 20, 50, 200):
+            passed, shown, by_t = [], 0, 0
+            for old, new in pairs:
+                differences = table[:, new] - table[:, old]
+                margin = float(differences.mean())
+                further = margin - _SHIFT * float(differences.std()) / math.sqrt(queries)
+                false = 0
+                for rows in random.integers(0, len(table), (repeats, queries)):
+                    values, least = differences[rows], -float(table[rows, old].max())
+                    false += mean_above(values, margin, _LEVEL, least).p_value < _LEVEL
+                    if queries == 200 and measure in ("AP", "nDCG@10"):
+                        shown += mean_above(values, further, _LEVEL, least).p_value < _LEVEL
+                        # Nothing can be unseen where the least value is the bound itself.
+                        by_t += mean_above(values, further, _LEVEL, further).p_value < _LEVEL
+                passed.append(false / repeats)
+            data = f"DL21, {measure}"
+            most = _most(0.05, repeats * len(pairs))
+            mean = float(np.mean(passed))
+            yield "false passes at the margin, mean", data, queries, [mean], [0.0], [most]
+            if repeats >= 100:
+                most = _most(0.10, repeats, 0.95)
+                yield "false passes, worst pair", data, queries, [max(passed)], [0.0], [most]
+            if by_t:
+                share = [shown / by_t]
+                yield "power against the t-test alone", data, queries, share, [0.9], [math.inf]
+
+
+def _most(share: float, repeats: int, confidence: float = 0.999) -> float:
+    return float(stats.binom.ppf(confidence, repeats, share)) / repeats
+
+
+def _powered(repeats: int) -> Iterator[Row]:
+    """Values of 0 and 1 by people, and by a machine that is mostly right, of 200 other queries."""
+    for rate, right in ((0.1, 0.8), (0.1, 0.95), (0.3, 0.9)):
+        data = f"rate {rate:g}, {right:.0%} right"
+        for queries in (10, 20, 50):
+            random = np.random.default_rng([22, queries, int(100 * right)])
+            covered, means = 0, np.empty(repeats)
+            for number in range(repeats):
+                truth = (random.random(queries + 200) < rate).astype(float)
+                guess = np.where(random.random(len(truth)) < right, truth, 1.0 - truth)
+                result = powered_mean(truth[:queries], guess[:queries], guess[queries:])
+                covered += result.low <= rate <= result.high
+                means[number] = result.mean
+            least = float(stats.binom.ppf(0.001, repeats, 0.92)) / repeats
+            what = "prediction-powered intervals"
+            yield what, data, queries, [covered / repeats], [least], [1.0]
+            bias = float(means.mean()) / rate
+            error = 3.3 * float(means.std()) / math.sqrt(repeats) / rate
+            ends = [0.97 - error], [1.03 + error]
+            yield "prediction-powered mean over the truth", data, queries, [bias], *ends
+
+
+def _weighted(repeats: int) -> Iterator[Row]:
+    """Log-normal weights; queries differ alike, or as much more as they are heavier."""
+    for relation, power in (("alike", 0.0), ("heavy ones more", 1.0)):
+        for queries in (10, 20, 50, 200):
+            random = np.random.default_rng([23, queries])
+            covered = 0
+            for _ in range(repeats):
+                weights = np.exp(random.standard_normal(queries))
+                values: Doubles = weights**power * random.standard_normal(queries)
+                _, low, high = weighted_interval(values, weights)
+                covered += low <= 0.0 <= high
+            least = float(stats.binom.ppf(0.001, repeats, 0.93)) / repeats
+            what = "interval of a weighted mean"
+            yield what, relation, queries, [covered / repeats], [least], [1.0]
