@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from functools import cache
 
 import numpy as np
@@ -22,8 +22,10 @@ from rich.console import Console
 from rich.table import Table
 from scipy import stats
 
+from benchmarks._gates import GateRow
 from benchmarks._null_queries import SYMMETRIC, Doubles, Draw, ndcg, normal, reciprocal_rank, skewed
 from benchmarks._report import Report, wants_quick
+from benchmarks._unjudged import unjudged_rows
 from podium.data import Dataset
 from podium.judging.agreement import (
     Agreement,
@@ -452,6 +454,7 @@ def main() -> None:
     quick = wants_quick(__doc__)
     report = Report("statistics", quick, packages=["numpy", "scipy"])
     findings = Findings()
+    rows: list[GateRow] = []
     few = {20: 400, 50: 250, 200: 200, 1000: 20}
     many = {20: 20_000, 50: 10_000, 200: 4_000, 1000: 1_500}
     parts: dict[str, Callable[[], None]] = {
@@ -468,6 +471,7 @@ def main() -> None:
         ),
         "utility": lambda: utility(findings, 20 if quick else 1_000),
         "workloads": lambda: workloads(findings, 500 if quick else 10_000),
+        "unjudged documents": lambda: rows.extend(unjudged_rows(quick)),
     }
     if not quick:  # each of its p-values takes some 60 fits
         parts["positions"] = lambda: positions(findings, 300)
@@ -477,6 +481,8 @@ def main() -> None:
         report.note(f"{name}: {time.perf_counter() - start:.0f} s")
     findings.print()
     findings.check(report)
+    for row in rows:
+        report.check(*astuple(row))
     report.finish()
 
 
