@@ -139,24 +139,16 @@ def calibration(quick: bool) -> list[GateRow]:
     held, known, cases = [], [], []
     for name in _MEASURES[: 1 if quick else 3]:
         for part in thirds(full, 1 if quick else 3):
-            for baseline, system in pairs[:: 6 if quick else 1]:
+            for baseline, system in pairs[:: 11 if quick else 1]:
                 plan, truth = outcome(name, full, part, baseline, system)
                 known.append(plan.expected is not None)
                 if plan.expected is None or plan.deviation is None:
                     continue
                 held.append(abs(truth - plan.expected) <= 1.96 * plan.deviation)
                 cases += [(name, bound, *_turned(plan, bound, truth)) for bound in (0.0, *_BOUNDS)]
+    share = 100 * float(np.mean(held))
     rows = [
-        GateRow(
-            "a third judged: 95 % statements that hold", 100 * float(np.mean(held)), 90.0, True, "%"
-        ),
-        GateRow(
-            "a third judged: 95 % statements that hold, at most",
-            100 * float(np.mean(held)),
-            98.0,
-            False,
-            "%",
-        ),
+        GateRow("a third judged: 95 % statements that hold", share, 90.0, True, "%"),
         GateRow(
             "a third judged: plans with an expectation",
             100 * float(np.mean(known)),
@@ -165,6 +157,8 @@ def calibration(quick: bool) -> list[GateRow]:
             "%",
         ),
     ]
+    if not quick:  # of few pairs, all may hold
+        rows.append(GateRow("a third judged: 95 % statements, at most", share, 98.0, False, "%"))
     for what, zero in (("0", True), ("others", False)):
         chances, turns = np.array([(c, t) for _, b, c, t in cases if (b == 0.0) == zero]).T
         rows.append(
@@ -201,7 +195,7 @@ def pools(quick: bool) -> list[GateRow]:
     full, runs = dl21()
     random = np.random.default_rng(5)
     said = {"two other runs": [], "the baseline and another run": [], "depth 3 of both": []}  # type: ignore[var-annotated]
-    for baseline, system in list(combinations(runs.values(), 2))[:: 11 if quick else 2]:
+    for baseline, system in list(combinations(runs.values(), 2))[:: 22 if quick else 2]:
         others = [run for run in runs.values() if run is not baseline and run is not system]
         one, two = random.permutation(len(others))[:2].tolist()
         for way, chosen, depth in (
