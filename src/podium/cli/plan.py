@@ -173,7 +173,7 @@ def _outlook(plan: JudgingPlan) -> list[str]:
     if not plan.could_turn:
         facts.append("So its sign cannot turn.")
     elif chance is not None:
-        share = "less than 0.1%" if chance < 0.001 else f"{chance:.1%}"
+        share = "less than 1%" if chance < 0.01 else f"about {chance:.0%}"
         facts.append(f"The chance that its sign turns is {share}.")
     return facts
 

@@ -62,7 +62,7 @@ def why_unknown(
         return "the first documents of one run were judged, and those of the other were not"
     for side in (0, 1):
         alone = rest & first[:, side] & ~first[:, 1 - side]
-        if np.sum(alone & judged) < min(_FEW, np.sum(alone & ~judged)):
+        if int(np.sum(alone & judged)) < min(_FEW, int(np.sum(alone & ~judged))):
             return (
                 f"fewer than {_FEW} judged documents are returned by one run alone, below the "
                 "ranks that are judged throughout"
@@ -165,7 +165,13 @@ class LabelModel:
             between = (np.sum(effects**2 + marginal) + _PRIOR_SPREAD) / (queries + 1)
             if max(abs(between - before), np.abs(change).max()) < _CLOSE:
                 break
-        return cls(coefficients, covariance, effects, variances, slopes)
+        return cls(
+            coefficients,
+            np.asarray(covariance, np.float64),
+            effects,
+            np.asarray(variances, np.float64),
+            slopes,
+        )
 
     def draw(
         self,
