@@ -61,7 +61,7 @@ def judgments_until_decided(
 ) -> tuple[int, bool]:
     """Hide the judgments of two runs, and uncover them until the sign is decided.
 
-    At first the documents that the baseline has at rank 1 are judged. Then ten at a time are,
+    At first the documents that either has at rank 1 are judged. Then ten at a time are,
     chosen by ``next_judgments`` or at random among those that one of the runs has in its top 10,
     until the chance that the sign turns is at most 5 %.
 
@@ -81,8 +81,9 @@ def judgments_until_decided(
             measure, conventions, _labelled(pool, known), baseline, system
         )
         plan = judging_plan(measure, unjudged, count=10, bound=0.0)
-        if plan.chance_to_turn <= _LEVEL:
-            return len(known), bool(plan.expected * truth > 0)
+        if plan.chance_to_turn is not None and plan.chance_to_turn <= _LEVEL:
+            expected = plan.difference if plan.expected is None else plan.expected
+            return len(known), bool(expected * truth > 0)
         if by_plan:
             known |= {(each.query_id, each.document_id) for each in plan.documents}
         else:
@@ -126,7 +127,7 @@ def judgments_against_random(quick: bool) -> JudgingEffort:
 def _pool(
     judgments: Judgments, baseline: Rankings, system: Rankings
 ) -> tuple[dict[tuple[str, str], float], list[tuple[str, str]]]:
-    """The labels of the documents in the top 10 of either run, and those first in the baseline."""
+    """The labels of the documents in the top 10 of either run, and those first in one."""
     pool: dict[tuple[str, str], float] = {}
     first = []
     for run in (baseline, system):
@@ -138,7 +139,7 @@ def _pool(
             pool |= {
                 (query, documents[row]): float(np.nan_to_num(joined.labels[row])) for row in best
             }
-            if run is baseline and best:
+            if best:
                 first.append((query, documents[best[0]]))
     return pool, first
 

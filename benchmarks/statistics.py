@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from functools import cache
 
 import numpy as np
@@ -24,8 +24,10 @@ from scipy import stats
 
 from benchmarks._audits import audit_rows
 from benchmarks._gate_calibration import gate_calibration
+from benchmarks._gates import GateRow
 from benchmarks._null_queries import SYMMETRIC, Doubles, Draw, ndcg, normal, reciprocal_rank, skewed
 from benchmarks._report import Report, wants_quick
+from benchmarks._unjudged import unjudged_rows
 from podium.data import Dataset
 from podium.judging.agreement import (
     Agreement,
@@ -454,6 +456,7 @@ def main() -> None:
     quick = wants_quick(__doc__)
     report = Report("statistics", quick, packages=["numpy", "scipy"])
     findings = Findings()
+    rows: list[GateRow] = []
     few = {20: 400, 50: 250, 200: 200, 1000: 20}
     many = {20: 20_000, 50: 10_000, 200: 4_000, 1000: 1_500}
     parts: dict[str, Callable[[], None]] = {
@@ -471,6 +474,7 @@ def main() -> None:
         "utility": lambda: utility(findings, 20 if quick else 1_000),
         "gates": lambda: findings.rows.extend(Row(*row) for row in gate_calibration(quick)),
         "workloads": lambda: workloads(findings, 500 if quick else 10_000),
+        "unjudged documents": lambda: rows.extend(unjudged_rows(quick)),
     }
     if not quick:  # each of its p-values takes some 60 fits
         parts["positions"] = lambda: positions(findings, 300)
@@ -482,6 +486,8 @@ def main() -> None:
     findings.check(report)
     for figure in audit_rows(quick):
         report.check(figure.what, figure.measured, figure.target, figure.at_least, figure.unit)
+    for row in rows:
+        report.check(*astuple(row))
     report.finish()
 
 

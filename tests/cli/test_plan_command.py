@@ -8,7 +8,7 @@ import pytest
 
 from podium.data import Judgments, Rankings, write_qrels, write_run
 from podium.measures import compare, next_judgments
-from tests.cli.run_podium import fail, succeed
+from tests.cli.run_podium import fail, podium, succeed
 
 FILES = ("plan", "truth.qrels", "old.run", "new.run")
 
@@ -59,6 +59,17 @@ def test_next_documents_are_those_of_the_function() -> None:
     assert [row[:2] for row in table[1:]] == [
         [each.query_id, each.document_id] for each in plan.documents
     ]
+
+
+def test_a_pipe_is_told_why_nothing_is_expected() -> None:
+    Path("few.qrels").write_text("000 0 d0 1\n000 0 d1 1\n")
+    done = podium("plan", "few.qrels", *FILES[2:], "--next", "7")
+    assert done.returncode == 0
+    assert b"cannot be learned: no irrelevant document" in done.stderr
+    printed = json.loads(succeed("plan", "few.qrels", *FILES[2:], "--next", "7", "--json"))
+    assert printed["expected"] is printed["deviation"] is printed["chance_to_turn"] is None
+    assert "no irrelevant document" in printed["why_unknown"]
+    assert printed["least"] < 0 < printed["most"]
 
 
 @pytest.mark.parametrize(

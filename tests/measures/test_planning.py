@@ -10,6 +10,7 @@ from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from benchmarks import _gates as gates
+from benchmarks._unjudged import bound_violations
 from podium.data import Dataset, Judgments, as_judgments, as_rankings
 from podium.errors import ArgumentError, DataError
 from podium.measures import (
@@ -23,10 +24,8 @@ from podium.measures import (
     queries_needed,
 )
 from podium.measures.comparison.unjudged import (
-    Unjudged,
     UnjudgedBounds,
     unjudged_bounds,
-    unjudged_documents,
 )
 
 needs_shared = pytest.mark.skipif(
@@ -134,16 +133,6 @@ def judgments(truth: dict) -> Judgments:
     return as_judgments(truth)
 
 
-def unjudged(name: str, truth: dict = TRUTH) -> Unjudged:
-    return unjudged_documents(
-        parse_measure(name),
-        conventions_named("podium"),
-        judgments(truth),
-        as_rankings(OLD),
-        as_rankings(NEW),
-    )
-
-
 def difference(name: str, query: str, labels: dict[str, int]) -> float:
     """The difference of a query whose documents have more labels."""
     truth = {query: {**TRUTH[query], **labels}}
@@ -151,18 +140,18 @@ def difference(name: str, query: str, labels: dict[str, int]) -> float:
     return float(np.nan_to_num(new) - np.nan_to_num(old))
 
 
-def bounds(name: str) -> UnjudgedBounds:
+def bounds(name: str, truth: dict = TRUTH, conventions: str = "podium") -> UnjudgedBounds:
     return unjudged_bounds(
         parse_measure(name),
-        conventions_named("podium"),
-        judgments(TRUTH),
+        conventions_named(conventions),
+        judgments(truth),
         as_rankings(OLD),
         as_rankings(NEW),
         name="new",
     )
 
 
-@pytest.mark.parametrize("name", ["DCG@4", "P@2", "AP"])
+@pytest.mark.parametrize("name", ["DCG@4", "P@2", "AP", "RR", "ERR", "nDCG@3"])
 def test_the_extremes_are_those_of_all_labels(name: str) -> None:
     every = [
         [
@@ -173,53 +162,115 @@ def test_the_extremes_are_those_of_all_labels(name: str) -> None:
     ]
     result = bounds(name)
     judged = np.mean([difference(name, query, {}) for query in ("p", "q")])
+    assert (result.exact, result.queries) == (True, 2)
     assert result.difference == pytest.approx(judged, abs=1e-6)
     assert result.most == pytest.approx(np.mean([max(each) for each in every]), abs=1e-6)
     assert result.least == pytest.approx(np.mean([min(each) for each in every]), abs=1e-6)
 
 
-def test_with_an_ideal_ranking_the_extremes_are_of_the_labels_that_are_stated() -> None:
-    # u, v and y are higher in the new run, w in the old one.
-    most = [
-        difference("nDCG@3", "p", {"u": 2, "v": 2}),
-        difference("nDCG@3", "q", {"w": 0, "y": 2}),
+@pytest.mark.parametrize("name", ["AP", "RR", "ERR@3", "nDCG@3", "P@2", "bpref", "TopKLoss(k=2)"])
+def test_bounds_hold_for_all_labels(name: str) -> None:
+    assert bound_violations(name, 200, seed=3) == 0
+
+
+def test_a_sign_that_labels_turn_is_not_called_certain() -> None:
+    truth = {"q0": {"b": 1, "c": 0}, "q1": {"b": 0}}
+    old = {"q0": {"a": 2, "b": 3, "c": 1}, "q1": {"a": 1, "b": 3, "c": 2}}
+    new = {"q0": {"a": 1, "b": 2, "c": 3}, "q1": {"a": 2, "b": 1, "c": 3}}
+    plan = next_judgments("AP", truth, old, new)
+    assert plan.difference == pytest.approx(-1 / 4)
+    # In q1 with a and c relevant: 7/12 and 1; in q0 with a relevant: 1 and 7/12.
+    assert plan.most == pytest.approx((1 - 7 / 12 + 0 - 1 / 3) / 2)
+    assert plan.could_turn
+
+
+def test_queries_that_a_convention_skips_are_not_in_the_mean() -> None:
+    truth = {"p": TRUTH["p"], "q": {"x": 0}}
+    chosen = replace(conventions_named("podium"), nothing_relevant="skip")
+    systems = {"old": OLD, "new": NEW}
+    compared = compare("nDCG@3", truth, systems, conventions=chosen)
+    plan = next_judgments("nDCG@3", truth, OLD, NEW, conventions=chosen)
+    assert plan.difference == pytest.approx(compared.verdicts["nDCG@3"]["new"].difference.mean)
+    # q joins the mean if one of its documents is relevant.
+    own = [
+        compare(
+            "nDCG@3",
+            {"p": {**truth["p"], "u": u, "v": v}, "q": {"x": 0, "a": a, "w": w, "y": y}},
+            systems,
+            conventions=chosen,
+        )
+        .verdicts["nDCG@3"]["new"]
+        .difference.mean
+        for u, v, a, w, y in itertools.product((0, 2), (0, 2), (0, 2), (0, 2), (0, 2))
     ]
-    least = [
-        difference("nDCG@3", "p", {"u": 0, "v": 0}),
-        difference("nDCG@3", "q", {"w": 2, "y": 0}),
-    ]
-    result = bounds("nDCG@3")
-    assert result.most == pytest.approx(np.mean(most), abs=1e-6)
-    assert result.least == pytest.approx(np.mean(least), abs=1e-6)
-    assert (result.unjudged, result.queries, result.could_turn) == (4, 2, True)
+    assert plan.least <= min(own) + 1e-9
+    assert plan.most >= max(own) - 1e-9
+
+
+def test_judgments_of_relevant_documents_alone_leave_others_irrelevant() -> None:
+    truth = {f"q{number}": {"d0": 1} for number in range(20)}
+    old = {query: {f"d{each}": (each - 5) % 10 for each in range(10)} for query in truth}
+    new = {query: {**run, "d0": 20} for query, run in old.items()}
+    plan = next_judgments("RR@10", truth, old, new)
+    gap = 1 - 1 / (1 + sum(each > old["q0"]["d0"] for each in old["q0"].values()))
+    assert plan.difference == pytest.approx(gap)
+    assert "no irrelevant document" in plan.why_unknown
+    assert plan.expected is plan.deviation is plan.chance_to_turn is None
+    assert plan.least is not None
+    assert plan.least <= 0.0 < gap <= plan.most
+    assert len(plan.documents) == 20
+
+
+def simulated(random: np.random.Generator, judged: str) -> tuple[dict, dict, dict, dict]:
+    """Truth, its judged part and two runs of 60 queries: relevance falls with the rank."""
+    truth, part, old, new = {}, {}, {}, {}
+    for number in range(60):
+        query, ease = f"q{number}", random.normal()
+        quality = random.normal(size=40) + ease
+        labels = (quality + random.logistic(size=40) > 0.5).astype(int)
+        truth[query] = {f"d{each}": int(label) for each, label in enumerate(labels)}
+        one, other, third = quality + random.normal(size=(3, 40)) * [[1.5], [1.0], [1.0]]
+        old[query], new[query] = (
+            {f"d{each}": float(score) for each, score in enumerate(scores)}
+            for scores in (one, other)
+        )
+        pool = np.argsort(-third)[:8]
+        known = random.random(40) < 1 / 3 if judged == "sample" else np.isin(range(40), pool)
+        part[query] = {f"d{each}": int(labels[each]) for each in np.flatnonzero(known)} or {"d0": 0}
+    return truth, part, old, new
+
+
+def test_what_is_expected_of_a_sample_holds() -> None:
+    errors = []
+    for seed in range(12):
+        truth, part, old, new = simulated(np.random.default_rng(seed), "sample")
+        plan = next_judgments("P@10", part, old, new)
+        means = [evaluate("P@10", truth, run).means["P@10"] for run in (old, new)]
+        if plan.expected is not None and plan.deviation is not None:
+            errors.append((means[1] - means[0] - plan.expected) / plan.deviation)
+    assert len(errors) >= 9
+    # A sum of squared normal numbers, but for one in a thousand.
+    low, high = stats.chi2.interval(0.999, len(errors))
+    assert low < np.sum(np.square(errors)) < high
+
+
+def test_nothing_is_expected_of_the_pool_of_another_run() -> None:
+    _, part, old, new = simulated(np.random.default_rng(0), "pool")
+    plan = next_judgments("P@10", part, old, new)
+    assert plan.expected is None
+    assert plan.why_unknown
+    assert plan.least is not None
+    assert plan.documents
 
 
 @pytest.mark.parametrize("name", ["nDCG@3", "DCG@3", "ERR(max=2)@3", "bpref"])
-def test_a_swing_is_the_variance_that_the_label_gives(name: str) -> None:
-    # One document is left to judge, so nothing is drawn at random.
-    result = unjudged(name, {"p": {**TRUTH["p"], "v": 1}, "q": {**TRUTH["q"], "w": 1, "y": 0}})
-    assert result.document_ids == ("u",)
-    # Judged among the first three of p: a, b and a, v; of q: w, a and a, w, y.
-    first = {"nDCG@3": 3, "DCG@3": 3, "ERR(max=2)@3": 3, "bpref": 4}[name]
-    labels = {"a": 2, "b": 0, "v": 1, "u": None}
-    own = [
-        labels[document]
-        for run in (OLD, NEW)
-        for document in list(run["p"])[:first]
-        if labels[document] is not None
-    ]
-    others = [1, 1, 1, 1, 0]
-    overall = np.array([own.count(level) + others.count(level) + 1 for level in LEVELS])
-    weights = np.array([own.count(level) for level in LEVELS]) + 5 * overall / overall.sum()
-    chances = weights / weights.sum()
-    values = np.array([difference(name, "p", {"v": 1, "u": level}) for level in LEVELS])
-    mean = chances @ values
-    assert result.swings[0] == pytest.approx(chances @ (values - mean) ** 2, abs=1e-9)
-    # Of 100 draws the mean is within four of its errors.
-    error = math.sqrt(result.swings[0] / 100)
-    assert result.expected[0] == pytest.approx(mean, abs=4 * error + 1e-9)
-    assert result.variances[1] == 0.0
-    assert result.expected[1] == result.differences[1]
+def test_a_swing_is_the_deviation_that_the_label_gives(name: str) -> None:
+    # One document is left to judge, with labels that are alike as long as nothing is known.
+    truth = {"p": {**TRUTH["p"], "v": 1}, "q": {**TRUTH["q"], "w": 1, "y": 0}}
+    (document,) = next_judgments(name, truth, OLD, NEW).documents
+    values = [difference(name, "p", {"v": 1, "u": level}) for level in LEVELS]
+    assert document.document_id == "u"
+    assert document.swing == pytest.approx(np.std(values) / 2, abs=1e-6)
 
 
 def test_the_documents_that_matter_most_come_first() -> None:
@@ -232,15 +283,15 @@ def test_the_documents_that_matter_most_come_first() -> None:
     ranks = {each.document_id: (each.baseline_rank, each.system_rank) for each in plan.documents}
     assert ranks == {"u": (2, 1), "w": (1, 2), "v": (4, 3), "y": (None, 3)}
     turned = next_judgments("DCG@4", TRUTH, NEW, OLD)
-    assert turned.expected == pytest.approx(-plan.expected)
-    assert turned.deviation == pytest.approx(plan.deviation)
+    assert (turned.least, turned.most) == pytest.approx((-plan.most, -plan.least))
     assert [each.swing for each in turned.documents] == pytest.approx(swings)
 
 
 def test_a_document_that_both_rank_alike_tells_nothing() -> None:
     run = {"q": {"a": 2, "u": 1}}
     plan = next_judgments("DCG@3", {"q": {"a": 1}}, run, run)
-    assert (plan.documents, plan.unjudged, plan.chance_to_turn) == ((), 1, 0.0)
+    assert (plan.documents, plan.unjudged, plan.could_turn) == ((), 1, False)
+    assert (plan.least, plan.most, plan.chance_to_turn) == (0.0, 0.0, 0.0)
     assert next_judgments("nDCG@3", {"q": {"a": 1}}, run, run).documents == ()
 
 
@@ -248,7 +299,8 @@ def test_judgments_of_one_label_leave_a_better_one_possible() -> None:
     old, new = {"q": {"a": 2, "u": 1}}, {"q": {"a": 1, "u": 2}}
     plan = next_judgments("DCG@2", {"q": {"a": 0}}, old, new)
     assert [each.document_id for each in plan.documents] == ["u"]
-    assert plan.expected > 0.0
+    assert plan.least == 0.0
+    assert plan.most == pytest.approx(1 - 1 / math.log2(3))
 
 
 def test_measures_that_are_not_means_are_refused() -> None:
@@ -259,15 +311,9 @@ def test_measures_that_are_not_means_are_refused() -> None:
 def test_all_judged_is_decided() -> None:
     truth = {"q": {"a": 1, "b": 0}}
     plan = next_judgments("DCG@2", truth, {"q": {"a": 2, "b": 1}}, {"q": {"a": 1, "b": 2}})
-    assert (plan.documents, plan.unjudged, plan.deviation) == ((), 0, 0.0)
+    assert (plan.documents, plan.unjudged, plan.deviation, plan.exact) == ((), 0, 0.0, True)
     assert plan.expected == plan.difference == pytest.approx(1 / math.log2(3) - 1)
-
-
-def test_the_chance_to_turn_is_the_normal_tail() -> None:
-    plan = next_judgments("DCG@4", TRUTH, OLD, NEW, bound=-0.3)
-    assert plan.difference < -0.3 < plan.expected
-    expected = float(stats.norm.sf(-(plan.expected + 0.3) / plan.deviation))
-    assert plan.chance_to_turn == pytest.approx(expected)
+    assert (plan.least, plan.most, plan.could_turn) == (plan.difference, plan.difference, False)
 
 
 def test_a_difference_that_is_expected_to_turn_turns_more_often_than_not() -> None:
@@ -281,6 +327,7 @@ def test_a_difference_that_is_expected_to_turn_turns_more_often_than_not() -> No
     assert replace(plan, bound=-0.05).chance_to_turn == pytest.approx(float(stats.norm.sf(1)))
     assert replace(plan, deviation=0.0).chance_to_turn == 1.0
     assert replace(plan, deviation=0.0, difference=-0.01).chance_to_turn == 0.0
+    assert replace(plan, could_turn=False).chance_to_turn == 0.0
 
 
 @pytest.mark.parametrize("count", [0, -1, True, 1.5])

@@ -251,7 +251,15 @@ def _with_queries(
         details,
         hard=hard_queries(comparison, comparison.measures[0]),
         unjudged=tuple(
-            unjudged_bounds(measure, conventions, judgments, baseline, systems[name], name=name)
+            unjudged_bounds(
+                measure,
+                conventions,
+                judgments,
+                baseline,
+                systems[name],
+                name=name,
+                query_ids=comparison.query_ids,
+            )
             for measure in comparison.measures
             for name in comparison.systems[1:]
         ),

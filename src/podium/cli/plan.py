@@ -9,7 +9,7 @@ import typer
 
 from podium.cli.evaluate import ConventionName, Measure, Truth, read_systems
 from podium.cli.options import JsonOutput
-from podium.cli.printing import print_notes, print_table
+from podium.cli.printing import on_terminal, print_notes, print_table
 from podium.cli.progress import spinner
 from podium.cli.reading import Reading, reads_data
 from podium.data import Judgments, Preferences, Rankings
@@ -123,6 +123,10 @@ def _print_next(plan: JudgingPlan, *, as_json: bool) -> None:
             "difference": plan.difference,
             "expected": plan.expected,
             "deviation": plan.deviation,
+            "why_unknown": plan.why_unknown or None,
+            "least": plan.least,
+            "most": plan.most,
+            "exact": plan.exact,
             "chance_to_turn": plan.chance_to_turn,
             "unjudged": plan.unjudged,
             "documents": [vars(each) for each in plan.documents],
@@ -140,12 +144,42 @@ def _print_next(plan: JudgingPlan, *, as_json: bool) -> None:
         for each in plan.documents
     ]
     print_table(("query", "document", "baseline rank", "rank", "swing"), rows, names=2)
+    if plan.why_unknown and not on_terminal():  # seen in the log of a pipeline, too
+        typer.echo(_expectation(plan), err=True)
     print_notes(
         [
-            f"{plan.measure!r}: the difference is {plan.difference:+.4f} as judged, and "
-            f"{plan.expected:+.4f} ± {plan.deviation:.4f} once the {plan.unjudged:,} unjudged "
-            f"documents among the first are judged; the chance that its sign turns is "
-            f"{plan.chance_to_turn:.1%}.",
-            "swing: the standard deviation of the mean difference that is due to this document.",
+            f"{plan.measure!r}: the difference is {plan.difference:+.4f} as judged.",
+            *_outlook(plan),
+            "swing: the standard deviation of the mean difference that is due to this document"
+            + (", if every label were as likely." if plan.why_unknown else "."),
         ]
     )
+
+
+def _outlook(plan: JudgingPlan) -> list[str]:
+    """What the difference will be once all documents among the first are judged."""
+    if not plan.unjudged:
+        return ["All documents among the first are judged."]
+    facts = [_expectation(plan)]
+    if plan.least is None:
+        facts.append("They are too many for bounds that hold whatever their labels.")
+    else:
+        kind = "exact" if plan.exact else "safe bounds, which may be wide"
+        facts.append(
+            f"Whatever their labels, it will be from {plan.least:+.4f} to {plan.most:+.4f} "
+            f"({kind})."
+        )
+    chance = plan.chance_to_turn
+    if not plan.could_turn:
+        facts.append("So its sign cannot turn.")
+    elif chance is not None:
+        share = "less than 1%" if chance < 0.01 else f"about {chance:.0%}"
+        facts.append(f"The chance that its sign turns is {share}.")
+    return facts
+
+
+def _expectation(plan: JudgingPlan) -> str:
+    unjudged = f"the {plan.unjudged:,} unjudged documents among the first"
+    if plan.expected is None:
+        return f"What to expect of {unjudged} cannot be learned: {plan.why_unknown}."
+    return f"Expected once {unjudged} are judged: {plan.expected:+.4f} ± {plan.deviation:.4f}."

@@ -170,16 +170,17 @@ def _unjudged_section(rows: Sequence[UnjudgedBounds]) -> Section:
                 f"{each.unjudged:,}",
                 f"{each.queries:,}",
                 f"{each.difference:+.4f}",
-                f"{each.least:+.4f}",
-                f"{each.most:+.4f}",
-                "could turn" if each.could_turn else "cannot turn",
+                "-" if each.least is None else f"{each.least:+.4f}",
+                "-" if each.most is None else f"{each.most:+.4f}",
+                "may turn" if each.could_turn else "cannot turn",
             ]
             for each in rows
         ],
         [
-            "The difference if the unjudged documents among the first results had the labels that "
-            "serve one of the two systems best: the highest where it ranks them higher, the lowest "
-            "for all others."
+            "What the difference is at least and at most, whatever labels in use the unjudged "
+            "documents among the first results have (down to the measure's cut-off, or rank 100; "
+            "all others stay as they are). With many of them the bounds are safe, but may be "
+            "wide; with too many there are none (-)."
         ],
         names=2,
     )

@@ -45,28 +45,46 @@ class JudgingPlan:
     Attributes:
         measure: The measure.
         difference: The mean difference, system minus baseline, as judged so far.
-        expected: The mean difference to expect once the unjudged documents are judged.
-        deviation: The standard deviation of that difference, due to their labels.
+        expected: The mean difference to expect once the unjudged documents are judged; None if
+            that cannot be learned from the judged ones.
+        deviation: The standard deviation of that difference, due to their labels and to what is
+            not known of how likely these are; None without ``expected``.
+        why_unknown: Why nothing is expected; "" if something is.
+        least: What the difference will be at least, whatever the labels; None if there are too
+            many unjudged documents to say.
+        most: What it will be at most.
+        exact: Whether labels exist that give ``least`` and ``most``; else these may be wide.
         bound: What the difference is held against.
+        could_turn: Whether the difference can end up on another side of the bound, or at it.
         unjudged: How many documents among the first results are not judged.
         documents: Those to judge next, the one that matters most first.
     """
 
     measure: Measure
     difference: float
-    expected: float
-    deviation: float
+    expected: float | None
+    deviation: float | None
+    why_unknown: str
+    least: float | None
+    most: float | None
+    exact: bool
     bound: float
+    could_turn: bool
     unjudged: int
     documents: tuple[UnjudgedDocument, ...] = field(repr=False)
 
     @property
-    def chance_to_turn(self) -> float:
+    def chance_to_turn(self) -> float | None:
         """The chance that the difference is on the other side of the bound once all are judged.
 
-        It is above 1/2 where the labels to expect turn it. A difference that is at the bound now
-        is on no side; there it is the chance to end on the side that is not expected.
+        It is above 1/2 where the labels to expect turn it, 0 where no labels can, and None where
+        nothing is expected. A difference that is at the bound now is on no side; there it is the
+        chance to end on the side that is not expected.
         """
+        if not self.could_turn:
+            return 0.0
+        if self.expected is None or self.deviation is None:
+            return None
         now, then = self.difference - self.bound, self.expected - self.bound
         distance = math.copysign(1.0, now) * then if now else abs(then)
         if self.deviation == 0.0:
@@ -138,7 +156,7 @@ def next_judgments(
 
 def judging_plan(measure: Measure, unjudged: Unjudged, *, count: int, bound: float) -> JudgingPlan:
     """Make the plan of unjudged documents that are known."""
-    queries = len(unjudged.differences)
+    queries = np.count_nonzero(~np.isnan(unjudged.differences))
     order = np.argsort(-unjudged.swings, kind="stable")[:count]
     documents = tuple(
         UnjudgedDocument(
@@ -151,12 +169,20 @@ def judging_plan(measure: Measure, unjudged: Unjudged, *, count: int, bound: flo
         for row in order.tolist()
         if unjudged.swings[row] > 0.0
     )
+    bounds, is_known = unjudged.bounds, not unjudged.why_unknown
+    # Means of equal numbers are not always equal to them, but those of zeros are.
+    shifts = unjudged.draws - bounds.difference
     return JudgingPlan(
         measure=measure,
-        difference=float(unjudged.differences.mean()),
-        expected=float(unjudged.expected.mean()),
-        deviation=math.sqrt(float(unjudged.variances.sum())) / queries,
+        difference=bounds.difference,
+        expected=bounds.difference + float(shifts.mean()) if is_known else None,
+        deviation=float(shifts.std(ddof=1)) if is_known else None,
+        why_unknown=unjudged.why_unknown,
+        least=bounds.least,
+        most=bounds.most,
+        exact=bounds.exact,
         bound=bound,
+        could_turn=bounds.could_pass(bound),
         unjudged=len(unjudged.swings),
         documents=documents,
     )

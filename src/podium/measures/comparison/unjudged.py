@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import combinations_with_replacement, product
 from typing import Any
 
 import numpy as np
@@ -13,20 +17,32 @@ from numpy.typing import NDArray
 from podium.data import Joined, Judgments, Rankings
 from podium.data.query_rows import take_rows
 from podium.data.seeds import generator
+from podium.errors import DataError
 from podium.kernels import Doubles, Ints
+from podium.measures.comparison.label_model import LabelModel, features_of, why_unknown
 from podium.measures.conventions import Conventions
 from podium.measures.evaluate import evaluate
+from podium.measures.inputs import comparable_scores
+from podium.measures.registry import definition_of
 from podium.measures.value import Measure
 
 _DEPTH = 100
-"""Of measures without a cut-off: documents further down than this are not considered."""
+"""Documents further down than this are not considered, of measures without a cut-off."""
 _MOST_LEVELS = 6
-_DRAWS = 100
-"""Of the labels of all unjudged documents, for what to expect of the difference."""
+_DRAWS = 200
+"""Draws of the labels of all unjudged documents, for what to expect of the difference."""
 _TRIALS = 4
-"""Of these draws, those in which every document's label is tried out."""
-_PRIOR = 5.0
-"""How many judged documents of a query weigh as much as all those of the others."""
+"""Those of the draws in which every document's label is tried out."""
+_MOST_LABELINGS = 256
+"""So many labelings of a query's unjudged documents are all tried, for bounds that are exact."""
+_MOST_BOUNDED = 5_000
+"""Beyond so many ways to share out labels among a query's documents, there are no bounds."""
+_FOR_BETTER_ORDERS = frozenset({
+    "nDCG", "DCG", "NGain", "LevelNDCG", "kNDCG", "ERR", "kERR", "AP", "YAAP", "bpref", "InfAP",
+    "RR", "Success", "P", "R", "Rprec", "RelP", "SetAP", "SetF", "RBP", "GradedRBP", "IPrec",
+    "AvgIPrec", "BinGain", "Compat", "TopKLoss", "WKT", "Utility", "Judged",
+})  # fmt: skip
+"""Measures that are never worse off if the better of two labels moves to the better rank."""
 _AT_ONCE = 2_000_000
 """Rows of lists that are evaluated at a time."""
 
@@ -37,30 +53,36 @@ class Unjudged:
 
     Attributes:
         query_ids: The judged queries.
-        differences: Each query's difference, system minus baseline, as judged; 0 where the measure
-            has no value.
-        expected: What each query's difference will be on average once its documents are judged.
-        variances: The variance of that.
+        differences: Each query's difference, system minus baseline, as judged; NaN where the
+            measure has no value.
+        draws: The mean difference for each draw of the labels of unjudged documents.
+        why_unknown: Why these labels cannot be drawn as they are likely to be; "" if they can.
         query: The query of each unjudged document, as an index.
         document_ids: Its id.
         ranks: Its ranks from 1, a row per document: in the baseline, in the system; 0 if it is not
             among the first.
-        swings: The variance of its query's difference that is due to its label.
+        swings: The variance of its query's difference that is due to its label; if that is not
+            known, as if every label were as likely.
+        bounds: How far the labels could move the mean difference.
     """
 
     query_ids: tuple[str, ...]
     differences: Doubles
-    expected: Doubles
-    variances: Doubles
+    draws: Doubles
+    why_unknown: str
     query: Ints
     document_ids: tuple[str, ...]
     ranks: Ints
     swings: Doubles
+    bounds: UnjudgedBounds
 
 
 @dataclass(frozen=True)
 class UnjudgedBounds:
     """How far the unjudged documents among the first results could move a difference.
+
+    They may have any of the labels in use. Documents that neither system has among its first
+    results, down to the cut-off of the measure or rank 100, stay as they are.
 
     Attributes:
         measure: The measure.
@@ -68,10 +90,9 @@ class UnjudgedBounds:
         unjudged: How many documents were not judged.
         queries: How many queries have any.
         difference: The mean difference, system minus baseline, as judged.
-        least: The same if every unjudged document that the baseline ranks higher had the highest
-            label, and every other one the lowest: the least possible difference, or close to it
-            where an ideal ranking changes with the labels.
-        most: The same with the two systems swapped.
+        least: What the difference is at least, whatever their labels; None if that is not known.
+        most: What it is at most.
+        exact: Whether labels exist that make it so; else the bounds hold, and may be wide.
     """
 
     measure: Measure
@@ -79,13 +100,21 @@ class UnjudgedBounds:
     unjudged: int
     queries: int
     difference: float
-    least: float
-    most: float
+    least: float | None
+    most: float | None
+    exact: bool
+
+    def could_pass(self, bound: float) -> bool:
+        """Whether the difference could be on another side of a bound, or at it."""
+        if self.least is None or self.most is None:
+            return True
+        sides = {np.sign(each - bound) for each in (self.least, self.difference, self.most)}
+        return len(sides) > 1
 
     @property
     def could_turn(self) -> bool:
         """Whether the sign of the difference could be another one."""
-        return (self.least > 0) != (self.difference > 0) or (self.most > 0) != (self.difference > 0)
+        return self.could_pass(0.0)
 
 
 def unjudged_documents(
@@ -100,24 +129,37 @@ def unjudged_documents(
     """Try labels on the unjudged documents among the first results of two systems.
 
     The measure itself is evaluated each time, its ideal ranking with it, so any measure of labels
-    will do. Labels are drawn as they occur among the judged documents of these lists: those of
-    the query, and with the weight of five of them those of all queries.
+    will do. Labels are drawn from a model that is learned from the judged documents of these
+    lists (``LabelModel``), and each time from another one that they allow.
     """
     trial = _Trial.of(measure, conventions, judgments, baseline, system)
-    draws = trial.levels[_draw(trial.chances, _DRAWS, generator(seed))]
-    tried = trial.of_draws(draws)
     differences = trial.as_judged()
-    changed = np.bincount(trial.query, minlength=len(judgments)) > 0
+    if np.isnan(differences).all():
+        raise DataError(
+            "no query has a value for both systems",
+            hint="Do the query ids of judgments and runs match?",
+        )
+    known, levels = trial.known, trial.known_levels
+    count, queries = len(trial.levels), len(judgments)
+    why = why_unknown(trial.every_rank, trial.every_query, known, levels, trial.depth)
+    features, random = features_of(trial.every_rank), generator(seed)
+    if why:
+        drawn = random.integers(0, count, (_DRAWS, len(trial.query)))
+        chances = np.full((len(trial.query), count), 1.0 / count)
+    else:
+        model = LabelModel.fit(features[known], trial.every_query[known], levels, count, queries)
+        drawn, chances = model.draw(features[~known], trial.query, _DRAWS, random)
+    labels = trial.levels[drawn]
     return Unjudged(
         query_ids=tuple(judgments.query_ids.to_pylist()),
         differences=differences,
-        # Means of equal numbers are not always equal to them.
-        expected=np.where(changed, tried.mean(axis=0), differences),
-        variances=np.where(changed, tried.var(axis=0, ddof=1), 0.0),
+        draws=np.nanmean(trial.of_draws(labels), axis=1),
+        why_unknown=why if len(trial.query) else "",
         query=trial.query,
         document_ids=trial.document_ids,
         ranks=trial.ranks,
-        swings=trial.swings(draws[:_TRIALS]),
+        swings=trial.swings(labels[:_TRIALS], chances),
+        bounds=_bounds(trial, differences, name=""),
     )
 
 
@@ -129,25 +171,67 @@ def unjudged_bounds(
     system: Rankings,
     *,
     name: str,
+    query_ids: Sequence[str] | None = None,
 ) -> UnjudgedBounds:
-    """Give the unjudged documents the labels that would serve one of two systems best."""
+    """Bound the mean difference over all labels of the unjudged documents.
+
+    Args:
+        measure: The measure.
+        conventions: Its conventions.
+        judgments: What was judged.
+        baseline: The rankings of the one system.
+        system: Those of the other.
+        name: The name of the other.
+        query_ids: The queries that were compared; by default those with a value for both.
+    """
     trial = _Trial.of(measure, conventions, judgments, baseline, system)
-    old, new = np.where(trial.ranks > 0, trial.ranks, np.inf).T
-    lowest, highest = trial.levels[0], trial.levels[-1]
-    extremes = trial.of_draws(
-        np.array([np.where(old < new, highest, lowest), np.where(new < old, highest, lowest)])
-    )
-    # Of losses, the labels that raise a value serve the other system.
-    least, most = sorted(extremes.mean(axis=1).tolist())
+    differences = trial.as_judged()
+    if query_ids is not None:
+        compared = np.isin(judgments.query_ids.to_pylist(), query_ids)
+        differences = np.where(compared, differences, np.nan)
+    return _bounds(trial, differences, name)
+
+
+def _bounds(trial: _Trial, differences: Doubles, name: str) -> UnjudgedBounds:
+    known = ~np.isnan(differences)
+    least, most, certain = differences.copy(), differences.copy(), known.copy()
+    bounds = trial.bounds()
+    for bound in bounds or ():
+        least[bound.query], most[bound.query] = bound.least, bound.most
+        # A query that has no value with some labels is not in the mean with these.
+        certain[bound.query] &= bound.certain
     return UnjudgedBounds(
-        measure=measure,
+        measure=trial.measure,
         system=name,
         unjudged=len(trial.query),
         queries=len(np.unique(trial.query)),
-        difference=float(trial.as_judged().mean()),
-        least=least,
-        most=most,
+        difference=float(np.nanmean(differences)),
+        least=None if bounds is None else -_largest_mean(-least, certain),
+        most=None if bounds is None else _largest_mean(most, certain),
+        exact=bounds is not None and all(each.exact and certain[each.query] for each in bounds),
     )
+
+
+def _largest_mean(values: Doubles, certain: NDArray[np.bool_]) -> float:
+    """The largest mean of the values that are certain and any of the others; NaN is no value."""
+    total, count = float(values[certain].sum()), int(certain.sum())
+    others = values[~certain]
+    for value in np.sort(others[~np.isnan(others)])[::-1].tolist():
+        if count and value * count <= total:
+            break
+        total, count = total + value, count + 1
+    return total / count
+
+
+@dataclass(frozen=True)
+class _QueryBounds:
+    """Bounds of one query's difference; whether it has a value with all labels; if exact."""
+
+    query: int
+    least: float
+    most: float
+    certain: bool
+    exact: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,13 +240,18 @@ class _Trial:
 
     measure: Measure
     conventions: Conventions
+    depth: int
     lists: list[Joined]
     rows: list[Ints]
     query: Ints
     document_ids: tuple[str, ...]
-    ranks: Ints
     levels: Doubles
-    chances: NDArray[np.float64]
+    bound_levels: Doubles
+    has_best_order: bool
+    every_query: Ints
+    every_rank: Ints
+    known: NDArray[np.bool_]
+    known_levels: Ints
 
     @classmethod
     def of(
@@ -173,26 +262,139 @@ class _Trial:
         baseline: Rankings,
         system: Rankings,
     ) -> _Trial:
-        depth = measure.cut_off or _DEPTH
-        lists = [_List.of(run.join(judgments), depth) for run in (baseline, system)]
-        levels = _levels(judgments.labels)
-        pairs = sorted({pair for each in lists for pair in each.unjudged()})
-        query = np.array([index for index, _ in pairs], np.int64)
-        return cls(
-            measure,
-            conventions,
-            [each.joined for each in lists],
-            [each.rows_of(pairs) for each in lists],
-            query,
-            tuple(document for _, document in pairs),
-            np.column_stack([each.ranks_of(pairs) for each in lists]),
-            levels,
-            _chances(lists, levels, len(judgments))[query],
+        own, definition = conventions.of(measure), definition_of(measure)
+        cut_off = definition.cut_off(measure, own)
+        depth = cut_off or _DEPTH
+        lists = [_List.of(run.join(judgments), depth, own) for run in (baseline, system)]
+        pairs = sorted(lists[0].first | lists[1].first)
+        rows = [each.rows_of(pairs) for each in lists]
+        labels = np.full(len(pairs), np.nan)
+        for each, at in zip(lists, rows, strict=True):
+            labels[at >= 0] = each.joined.labels[at[at >= 0]]
+        known = ~np.isnan(labels)
+        joined = [each.joined for each in lists]
+        ranks = np.column_stack([each.ranks_of(at) for each, at in zip(lists, rows, strict=True)])
+        if cut_off is not None and own.pool == "judged" and own.unjudged == "irrelevant":
+            # What is below the cut-off changes nothing, and takes time.
+            for side, each in enumerate(lists):
+                joined[side], new = each.shortened()
+                rows[side] = (
+                    np.where(rows[side] >= 0, new[rows[side]], -1) if len(new) else rows[side]
+                )
+        levels, all_levels = _levels(judgments.labels, own.relevant_from)
+        binary = "rel" in {each.name for each in definition.parameters} and not (
+            measure.name == "RBP" and own.rbp_gain == "label"
         )
+        query = np.array([query for query, _ in pairs], np.int64)
+        return cls(
+            measure=measure,
+            conventions=conventions,
+            depth=depth,
+            lists=joined,
+            rows=[each[~known] for each in rows],
+            query=query[~known],
+            document_ids=tuple(np.array([each for _, each in pairs], object)[~known].tolist()),
+            levels=levels,
+            bound_levels=levels[[0, -1]] if binary else levels if all_levels else levels[:0],
+            has_best_order=measure.name in _FOR_BETTER_ORDERS and own.ties != "quicksort",
+            every_query=query,
+            every_rank=ranks,
+            known=known,
+            known_levels=np.abs(labels[known, None] - levels).argmin(axis=1),
+        )
+
+    @property
+    def ranks(self) -> Ints:
+        """The ranks of unjudged documents, 0 if they are not among the first."""
+        ranks = self.every_rank[~self.known]
+        return np.where(ranks <= self.depth, ranks, 0)
 
     def as_judged(self) -> Doubles:
         one, other = (self._values(each) for each in self.lists)
-        return _gaps(one, other)
+        return other - one
+
+    def bounds(self) -> list[_QueryBounds] | None:
+        """Bounds of every query with unjudged documents; None if there are none for one of them.
+
+        Few labelings are all tried. Of many, those with the same numbers of each label are taken
+        together: the ideal ranking is the same, and no order of these labels is better for a
+        system than that of its ranks, or worse than the reverse. The two systems' extremes need
+        not go together, so the bounds are safe, but not exact.
+        """
+        queries, first, sizes = np.unique(self.query, return_index=True, return_counts=True)
+        count = len(self.bound_levels)
+        ways = [math.comb(size + count - 1, size) for size in sizes.tolist()]
+        exact = [count**size <= _MOST_LABELINGS for size in sizes.tolist()]
+        if not len(queries):
+            return []
+        if not count or any(
+            not few and (many > _MOST_BOUNDED or not self.has_best_order)
+            for few, many in zip(exact, ways, strict=True)
+        ):
+            return None
+        low, high = [], []
+        for side, ranks in enumerate(self.every_rank[~self.known].T):
+            tried = []
+            for begin, size, few in zip(first.tolist(), sizes.tolist(), exact, strict=True):
+                levels = tuple(self.bound_levels.tolist())
+                if few:
+                    tried.append(np.array(list(product(levels, repeat=size))))
+                    continue
+                own = ranks[begin : begin + size]
+                order = np.argsort(np.where(own > 0, own, np.inf), kind="stable")
+                sorted_labels = _multisets(levels, size)
+                both = np.empty((2, *sorted_labels.shape))
+                both[0][:, order], both[1][:, order] = sorted_labels, sorted_labels[:, ::-1]
+                tried.append(both.reshape(-1, size))
+            values = self._values_of(side, queries, first, tried)
+            both_ends = [
+                each[None] if few else each.reshape(2, -1)
+                for each, few in zip(values, exact, strict=True)
+            ]
+            low.append([each.min(axis=0) for each in both_ends])
+            high.append([each.max(axis=0) for each in both_ends])
+        bounds = []
+        for index, query in enumerate(queries.tolist()):
+            least, most = low[1][index] - high[0][index], high[1][index] - low[0][index]
+            certain = ~np.isnan(least)
+            bounds.append(
+                _QueryBounds(
+                    query,
+                    float(least[certain].min()) if certain.any() else math.nan,
+                    float(most[certain].max()) if certain.any() else math.nan,
+                    bool(certain.all()),
+                    exact[index],
+                )
+            )
+        return bounds
+
+    def _values_of(
+        self, side: int, queries: Ints, first: Ints, tried: list[NDArray[np.float64]]
+    ) -> list[Doubles]:
+        """One system's values for labelings of each query's documents, a row per labeling."""
+        lengths = np.diff(self.lists[side].offsets)[queries]
+        costs = np.cumsum(
+            [len(each) * (size + 1) for each, size in zip(tried, lengths, strict=True)]
+        )
+        values = []
+        for batch in np.split(
+            np.arange(len(queries)), np.flatnonzero(np.diff(costs // _AT_ONCE)) + 1
+        ):
+            repeats = [len(tried[index]) for index in batch]
+            sizes = [tried[index].shape[1] for index in batch]
+            every = [
+                np.tile(first[index] + np.arange(size), repeat)
+                for index, size, repeat in zip(batch, sizes, repeats, strict=True)
+            ]
+            lists = relabelled(
+                self.lists[side],
+                np.repeat(queries[batch], repeats),
+                np.repeat(np.arange(sum(repeats)), np.repeat(sizes, repeats)),
+                self.rows[side][np.concatenate(every)],
+                np.concatenate([tried[index].ravel() for index in batch]),
+            )
+            values += np.split(self._values(lists), np.cumsum(repeats)[:-1])
+        return values
 
     def of_draws(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
         """The differences if the documents had these labels: a row per draw, a column per query."""
@@ -211,7 +413,7 @@ class _Trial:
             differences[start : start + step, changed] = tried.reshape(len(part), -1)
         return differences
 
-    def swings(self, labels: NDArray[np.float64]) -> Doubles:
+    def swings(self, labels: NDArray[np.float64], chances: NDArray[np.float64]) -> Doubles:
         """The variance that each document's label gives, with the labels of others as drawn."""
         _, first, sizes = np.unique(self.query, return_index=True, return_counts=True)
         begin, size = np.repeat(first, sizes), np.repeat(sizes, sizes)
@@ -231,11 +433,10 @@ class _Trial:
                 for column, level in enumerate(levels):
                     tried = drawn[every]
                     tried[own] = level
-                    values[:, column] = self._differences(
-                        self.query[documents], copies, every, tried
-                    )
-                means = np.sum(self.chances[documents] * values, axis=1, keepdims=True)
-                swings[documents] += np.sum(self.chances[documents] * (values - means) ** 2, axis=1)
+                    changed = self._differences(self.query[documents], copies, every, tried)
+                    values[:, column] = np.nan_to_num(changed)
+                means = np.sum(chances[documents] * values, axis=1, keepdims=True)
+                swings[documents] += np.sum(chances[documents] * (values - means) ** 2, axis=1)
         return swings / len(labels)
 
     def _differences(self, queries: Ints, copies: Ints, every: Ints, labels: Doubles) -> Doubles:
@@ -243,16 +444,10 @@ class _Trial:
             self._values(relabelled(lists, queries, copies, rows[every], labels))
             for lists, rows in zip(self.lists, self.rows, strict=True)
         )
-        return _gaps(one, other)
+        return other - one
 
     def _values(self, lists: Joined) -> Doubles:
         return evaluate(self.measure, lists, conventions=self.conventions)[self.measure]
-
-
-def _gaps(one: Doubles, other: Doubles) -> Doubles:
-    """Return how much the second is above the first; 0 where one of them has no value."""
-    gaps = other - one
-    return np.where(np.isnan(gaps), 0.0, gaps)
 
 
 def relabelled(
@@ -298,71 +493,81 @@ def relabelled(
 
 @dataclass(frozen=True, eq=False)
 class _List:
-    """A run with labels, and which of its rows are among the first of their query."""
+    """A run with labels, its ranks, and which of its documents are among the first."""
 
     joined: Joined
-    query_of_row: Ints
     rank_of_row: Ints
-    first: NDArray[np.bool_]
+    is_first: NDArray[np.bool_]
     row_of: dict[tuple[int, str], int]
 
     @classmethod
-    def of(cls, joined: Joined, depth: int) -> _List:
+    def of(cls, joined: Joined, depth: int, conventions: Conventions) -> _List:
         sizes = np.diff(joined.offsets)
-        query_of_row = np.repeat(np.arange(len(sizes)), sizes)
-        order = np.lexsort((-joined.scores, query_of_row))
-        rank_of_row = np.empty(len(order), np.int64)
-        rank_of_row[order] = np.arange(len(order)) - np.repeat(joined.offsets[:-1], sizes) + 1
-        first = rank_of_row <= depth
-        rows = np.flatnonzero(first)
-        documents = take_rows(joined.document_ids, rows).to_pylist()
-        keys = zip(query_of_row[rows].tolist(), documents, strict=True)
-        row_of = dict(zip(keys, rows.tolist(), strict=True))
-        return cls(joined, query_of_row, rank_of_row, first, row_of)
+        query = np.repeat(np.arange(len(sizes)), sizes)
+        scores = comparable_scores(joined.scores, conventions.score_precision)
+        documents = joined.document_ids.to_pylist()
+        keys = [-scores, query]
+        by_id = conventions.ties in ("id descending", "id ascending")
+        if by_id and documents:
+            ids = np.unique(documents, return_inverse=True)[1]
+            keys.insert(0, -ids if conventions.ties == "id descending" else ids)
+        order = np.lexsort(keys)
+        rank = np.arange(len(order)) - np.repeat(joined.offsets[:-1], sizes) + 1
+        best = rank
+        if not by_id and conventions.ties != "input order":
+            # Whatever is tied with the last document of the first may be among them.
+            begins = np.diff(scores[order], prepend=np.inf) != 0
+            begins |= rank == 1
+            best = rank[np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))]
+        ranks, is_first = np.empty_like(rank), np.empty(len(rank), np.bool_)
+        ranks[order], is_first[order] = rank, best <= depth
+        row_of = dict(
+            zip(zip(query.tolist(), documents, strict=True), range(len(rank)), strict=True)
+        )
+        return cls(joined, ranks, is_first, row_of)
 
-    def unjudged(self) -> list[tuple[int, str]]:
-        missing = np.isnan(self.joined.labels).tolist()
-        return [pair for pair, row in self.row_of.items() if missing[row]]
+    @property
+    def first(self) -> set[tuple[int, str]]:
+        is_first = self.is_first.tolist()
+        return {pair for pair, row in self.row_of.items() if is_first[row]}
 
     def rows_of(self, pairs: list[tuple[int, str]]) -> Ints:
-        """The row of each document, -1 if the run does not have it among the first."""
+        """The row of each document, -1 if the run does not have it."""
         return np.array([self.row_of.get(pair, -1) for pair in pairs], np.int64)
 
-    def ranks_of(self, pairs: list[tuple[int, str]]) -> Ints:
-        rows = self.rows_of(pairs)
-        ranks = np.zeros(len(rows), np.int64)
-        ranks[rows >= 0] = self.rank_of_row[rows[rows >= 0]]
-        return ranks
+    def ranks_of(self, rows: Ints) -> Ints:
+        """The ranks of rows, 0 of those that do not exist."""
+        return np.where(rows >= 0, self.rank_of_row[rows], 0) if len(self.rank_of_row) else 0 * rows
+
+    def shortened(self) -> tuple[Joined, Ints]:
+        """The list without what is not among the first, and the new row of each one, or -1."""
+        kept = np.flatnonzero(self.is_first)
+        rows = np.where(self.is_first, np.cumsum(self.is_first) - 1, -1)
+        before = np.concatenate(([0], np.cumsum(self.is_first)))
+        return replace(
+            self.joined,
+            offsets=before[self.joined.offsets],
+            document_ids=take_rows(self.joined.document_ids, kept),
+            scores=self.joined.scores[kept],
+            labels=self.joined.labels[kept],
+        ), rows
 
 
-def _levels(labels: NDArray[Any]) -> Doubles:
-    """The labels in use; of very many, a few from the least to the greatest.
+def _levels(labels: NDArray[Any], relevant_from: float) -> tuple[Doubles, bool]:
+    """The labels in use, and whether these are all; of very many, a few from least to greatest.
 
-    Where all judged documents have one label, nothing would ever change: there is a better one.
+    There is always an irrelevant one and a relevant one: judgments may list nothing but relevant
+    documents, and where all that were judged are irrelevant, another need not be.
     """
-    levels = np.unique(np.asarray(labels, np.float64))
-    if len(levels) == 1:
-        levels = np.array([levels[0], levels[0] + 1.0])
+    levels = np.unique(np.append(np.asarray(labels, np.float64), 0.0))
+    if levels[-1] < relevant_from:
+        levels = np.append(levels, max(relevant_from, 1.0))
     if len(levels) > _MOST_LEVELS:
-        levels = levels[np.linspace(0, len(levels) - 1, _MOST_LEVELS).round().astype(int)]
-    return levels
+        return levels[np.linspace(0, len(levels) - 1, _MOST_LEVELS).round().astype(int)], False
+    return levels, True
 
 
-def _chances(lists: list[_List], levels: Doubles, queries: int) -> NDArray[np.float64]:
-    """How likely each level is in each query."""
-    counts = np.zeros((queries, len(levels)))
-    for each in lists:
-        judged = each.first & ~np.isnan(each.joined.labels)
-        nearest = np.abs(each.joined.labels[judged][:, None] - levels).argmin(axis=1)
-        np.add.at(counts, (each.query_of_row[judged], nearest), 1.0)
-    # One of each label: nothing that was not seen is impossible.
-    overall = (counts.sum(axis=0) + 1.0) / (counts.sum() + len(levels))
-    mixed = counts + _PRIOR * overall
-    return np.asarray(mixed / mixed.sum(axis=1, keepdims=True))
-
-
-def _draw(chances: NDArray[np.float64], count: int, random: np.random.Generator) -> Ints:
-    """Levels drawn for each document, a row per draw."""
-    ends = np.cumsum(chances, axis=1)[:, :-1]
-    uniform = random.random((count, len(chances)))
-    return np.asarray((uniform[:, :, None] >= ends).sum(axis=2), np.int64)
+@cache
+def _multisets(levels: tuple[float, ...], size: int) -> NDArray[np.float64]:
+    """All ways to choose so many labels, a row each, largest first."""
+    return np.array(list(combinations_with_replacement(levels[::-1], size)))
