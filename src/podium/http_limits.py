@@ -150,6 +150,6 @@ SERVER_OPTIONS: dict[str, Any] = {
 
 def run_below(application: str, options: dict[str, Any]) -> None:
     """Run Uvicorn in a process that ``multiprocessing`` has started."""
-    sys.stdin = None  # type: ignore[assignment] # such a process has none for Uvicorn's own
+    sys.stdin = None  # that of such a process cannot be passed on by Uvicorn
     set_up_logs()
     uvicorn.run(application, **options)

@@ -9,8 +9,8 @@ from podium.serving.search_ids import LONGEST_ID, SEARCH_ID_PATTERN
 
 _NUMBER_OR_NULL = {"type": ["number", "null"]}
 _ID = {"anyOf": [{"type": "string", "maxLength": LONGEST_ID}, {"type": "integer"}]}
-_GIVEN_ID = {"anyOf": [*_ID["anyOf"], {"type": "null"}]}
-_GIVEN_SEARCH_ID = {"type": ["string", "null"], "pattern": SEARCH_ID_PATTERN}
+_OPTIONAL_ID = {"anyOf": [*_ID["anyOf"], {"type": "null"}]}
+_OPTIONAL_SEARCH_ID = {"type": ["string", "null"], "pattern": SEARCH_ID_PATTERN}
 _SEARCH_ID = {"type": "string"}
 
 RANK_REQUEST: dict[str, Any] = {
@@ -19,8 +19,8 @@ RANK_REQUEST: dict[str, Any] = {
     "additionalProperties": False,
     "properties": {
         "query": {"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]},
-        "query_id": _GIVEN_ID,
-        "search_id": _GIVEN_SEARCH_ID,
+        "query_id": _OPTIONAL_ID,
+        "search_id": _OPTIONAL_SEARCH_ID,
         "definitions": {"type": ["string", "null"], "pattern": "^[0-9a-f]{64}$"},
         "documents": {
             "type": "array",
@@ -159,8 +159,8 @@ SEARCH_REQUEST: dict[str, Any] = {
         "size": _COUNT | {"minimum": 1},
         "fields": {"type": "array", "items": {"type": "string"}},
         "columns": {"type": "object", "additionalProperties": {"type": "string"}},
-        "search_id": _GIVEN_SEARCH_ID,
-        "query_id": _GIVEN_ID,
+        "search_id": _OPTIONAL_SEARCH_ID,
+        "query_id": _OPTIONAL_ID,
     },
 }
 SEARCH_PARAMETERS: list[dict[str, Any]] = [

@@ -23,7 +23,7 @@ from podium.errors import DataError
 from podium.kernels import Doubles
 from podium.serving.refusal import Refusal, decoding
 from podium.serving.rows import Rows, row_type
-from podium.serving.search_ids import LONGEST_QUERY, GivenId, GivenSearchId, Id
+from podium.serving.search_ids import LONGEST_QUERY, Id, OptionalId, OptionalSearchId
 
 _Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")] | None
 _Query = Annotated[str, Meta(max_length=LONGEST_QUERY)] | int | None
@@ -103,8 +103,8 @@ class RankDecoder:
             "Request",
             [
                 ("documents", documents),
-                ("search_id", GivenSearchId | UnsetType, UNSET),
-                ("query_id", GivenId | UnsetType, UNSET),
+                ("search_id", OptionalSearchId | UnsetType, UNSET),
+                ("query_id", OptionalId | UnsetType, UNSET),
                 ("query", _Query | UnsetType, UNSET),
                 ("definitions", _Hash | UnsetType, UNSET),
             ],
@@ -116,12 +116,10 @@ class RankDecoder:
         """Decode a body; a Refusal if it is not a request of the model."""
         with decoding():
             request: Any = self._decode(body)
+        members = msgspec.structs.astuple(request)
         search_id, query_id, query, definitions = (
-            None if value is UNSET else value
-            for value in (
-                request.search_id, request.query_id, request.query, request.definitions,
-            )
-        )  # fmt: skip
+            None if value is UNSET else value for value in members[1:]
+        )
         try:
             require_same_definitions(
                 self._definitions_hash, definitions, "the model", "the request"
@@ -134,7 +132,7 @@ class RankDecoder:
             raise Refusal(400, "two documents have the same id")
         values = [msgspec.structs.astuple(document.features) for document in documents]
         missing = sum(row.count(UNSET) for row in values) if self._may_be_absent else 0
-        self._refuse_repeated_keys(body, request, ids, missing)
+        self._refuse_repeated_keys(body, members, ids, missing)
         if missing:
             values = [
                 tuple(
@@ -148,17 +146,18 @@ class RankDecoder:
         return RankRequest(search_id, query_id, query, ids, rows)
 
     def _refuse_repeated_keys(
-        self, body: bytes, request: Any, ids: list[str | int], missing: int
+        self, body: bytes, members: tuple[Any, ...], ids: list[str | int], missing: int
     ) -> None:
         """Raise a Refusal if an object has a key twice, of which msgspec takes the last.
 
         Only where there are other colons than those of keys and strings is it parsed once more.
         """
-        members = [value for value in msgspec.structs.astuple(request) if value is not UNSET]
-        colons = len(members) + len(ids) * self._colons - missing
+        colons = len(members) - members.count(UNSET) + len(ids) * self._colons - missing
         colons += sum(text.count(":") for text in (*ids, *members) if isinstance(text, str))
-        escaped = b"\\u003a" in body or b"\\u003A" in body
-        if escaped or body.count(b":") != colons:
+        # A quarter of the time of body.count.
+        counted = np.count_nonzero(np.frombuffer(body, np.uint8) == ord(":"))
+        escaped = b"\\" in body and b"\\u003a" in body.lower()
+        if escaped or counted != colons:
             json.loads(body, object_pairs_hook=_read_members, parse_int=str, parse_float=str)
 
     def _matrix(self, values: list[tuple[float | None, ...]]) -> Doubles:

@@ -119,14 +119,17 @@ class LoggedRanking:
 
 
 def _shortened(rows: Rows) -> Rows:
-    """Return single-precision numbers with nine digits, where these say the same."""
+    """Return single-precision numbers with seven or nine digits, where these say the same."""
     if rows.dtype != np.float32:
         return rows
-    wide = rows.astype(np.float64)
+    numbers = wide = rows.astype(np.float64)
     with np.errstate(all="ignore"):  # zeros and NaN stay as they are
-        scale = 10.0 ** (8 - np.floor(np.log10(np.abs(wide))))
-        short = np.round(wide * scale) / scale
-        return np.where(short.astype(np.float32) == rows, short, wide)
+        exponent = np.floor(np.log10(np.abs(wide)))
+        for digits in (9, 7):
+            scale = 10.0 ** (digits - 1 - exponent)
+            short = np.round(wide * scale) / scale
+            numbers = np.where(short.astype(np.float32) == rows, short, numbers)
+    return numbers
 
 
 class RankingLog:

@@ -15,10 +15,10 @@ LONGEST_QUERY = 10_000
 LONGEST_ID = 1024
 
 Id = Annotated[str, Meta(max_length=LONGEST_ID)] | int
-GivenId = Id | None
+OptionalId = Id | None
 SEARCH_ID_PATTERN = "^[!-~]{1,128}$"
 """What a header can carry, too."""
-GivenSearchId = Annotated[str, Meta(pattern=SEARCH_ID_PATTERN)] | None
+OptionalSearchId = Annotated[str, Meta(pattern=SEARCH_ID_PATTERN)] | None
 HEADER = "X-Search-Id"
 
 

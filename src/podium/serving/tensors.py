@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from podium.kernels import Doubles
 from podium.serving.refusal import Refusal, decoding
 from podium.serving.rows import Rows, row_type
-from podium.serving.search_ids import LONGEST_QUERY, GivenId, GivenSearchId
+from podium.serving.search_ids import LONGEST_QUERY, OptionalId, OptionalSearchId
 
 INPUT, OUTPUT = "features", "scores"
 _TYPES: dict[str, np.dtype[Any]] = {"FP32": np.dtype("<f4"), "FP64": np.dtype("<f8")}
@@ -45,8 +45,8 @@ class _Request(msgspec.Struct):
 
 
 class _Names(msgspec.Struct):
-    search_id: GivenSearchId = None
-    query_id: GivenId = None
+    search_id: OptionalSearchId = None
+    query_id: OptionalId = None
     query: Annotated[str, Meta(max_length=LONGEST_QUERY)] | None = None
 
 

@@ -10,11 +10,11 @@ from msgspec import Meta
 from starlette.datastructures import QueryParams
 
 from podium.serving.refusal import Refusal, decoding
-from podium.serving.search_ids import GivenId, GivenSearchId
+from podium.serving.search_ids import OptionalId, OptionalSearchId
 
 LONGEST_QUERY = 1_000
-_AS_GIVEN = frozenset({"from", "size", "search_id", "query_id"})
-_KEYS = _AS_GIVEN | {"q", "fields"}
+_UNCHANGED = frozenset({"from", "size", "search_id", "query_id"})
+_KEYS = _UNCHANGED | {"q", "fields"}
 _COLUMN = "columns."
 
 
@@ -38,8 +38,8 @@ class SearchRequest(msgspec.Struct, forbid_unknown_fields=True, rename={"start":
     columns: Annotated[
         dict[str, Annotated[str, Meta(max_length=LONGEST_QUERY)]], Meta(max_length=200)
     ] = {}
-    search_id: GivenSearchId = None
-    query_id: GivenId = None
+    search_id: OptionalSearchId = None
+    query_id: OptionalId = None
 
 
 _decode = msgspec.json.Decoder(SearchRequest).decode
@@ -60,7 +60,7 @@ def parse_search_parameters(parameters: QueryParams) -> SearchRequest:
     if len(parameters.multi_items()) > len(parameters):
         raise Refusal(400, "a parameter is given twice")
     content: dict[str, object] = {"query": parameters.get("q", "")}
-    content |= {name: value for name, value in parameters.items() if name in _AS_GIVEN}
+    content |= {name: value for name, value in parameters.items() if name in _UNCHANGED}
     content["columns"] = {key.removeprefix(_COLUMN): parameters[key] for key in columns}
     if parameters.get("fields"):
         content["fields"] = parameters["fields"].split(",")
