@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
+from podium.http_limits import SERVER_OPTIONS
 from tests.ports import free_port
 
 
@@ -17,7 +18,9 @@ from tests.ports import free_port
 def serving_app(app: FastAPI, port: int | None = None) -> Iterator[str]:
     """Run a server, by default on a free port; gives its address."""
     port = port or free_port()
-    config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error", lifespan="on")
+    config = uvicorn.Config(
+        app, host="127.0.0.1", port=port, log_level="error", lifespan="on", **SERVER_OPTIONS
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

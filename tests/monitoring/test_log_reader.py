@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import numpy as np
@@ -98,6 +99,35 @@ def test_the_command_writes_parquet_with_labels(log, tmp_path):
     data = read_parquet(target, Dataset)
     assert data.query_ids.to_pylist() == ["p", "q"]
     assert data.labels.tolist() == [0, 3, 1, 0]
+
+
+def test_labels_are_joined_by_ids_with_spaces_in_compressed_logs(tmp_path):
+    entries = [
+        {"search_id": f"s{number}", "query_id": query_id, "query": query, "model": "m",
+         "ids": ["a b", "c"], "scores": [1, 0], "features": {"x": [1, 2]}}
+        for number, (query_id, query) in enumerate(
+            [("q 17", "red shoes"), (None, "blue shoes"), (18, "green shoes")]
+        )
+    ]  # fmt: skip
+    log = tmp_path / "rankings-1.jsonl.gz"
+    content = [gzip.compress(json.dumps(entry).encode() + b"\n") for entry in entries]
+    # The process that wrote the last line was killed.
+    log.write_bytes(b"".join(content) + content[0][:-9])
+    labels = tmp_path / "labels.csv"
+    labels.write_text("query_id,document_id,label\nq 17,a b,3\nblue shoes,c,2\n")
+    done = podium("features", "from-log", log, tmp_path / "data.parquet", "--labels", labels)
+    data = read_parquet(tmp_path / "data.parquet", Dataset)
+    assert data.query_ids.to_pylist() == ["q 17", "blue shoes"]
+    assert data.labels.tolist() == [3, 0, 0, 2]
+    assert "1 query without judgments is left out" in done.stderr.decode()
+
+
+def test_a_damaged_log_is_named(tmp_path):
+    log = tmp_path / "rankings-1.jsonl.gz"
+    for damaged in (b"not gzip", gzip.compress(b"{}")[:12] + b"\xff" * 9):
+        log.write_bytes(damaged)
+        with pytest.raises(DataError, match=r"rankings-1\.jsonl\.gz"):
+            read_ranking_log(log)
 
 
 def test_drift_between_training_data_and_a_log(tmp_path):

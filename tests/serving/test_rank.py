@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from podium.serving import ServingSettings, parse_model
+from podium.serving.rank_request import RankDecoder
+from podium.serving.refusal import Refusal
 from tests.serving.service import (
     ADMIN,
     NAMES,
@@ -231,3 +233,27 @@ def test_metrics_count_requests_rankings_and_documents(tmp_path):
     assert 'podium_serving_requests_total{route="other",status="404"} 1.0' in lines
     assert 'podium_serving_rankings_total{model="m",version="1"} 3.0' in lines
     assert 'podium_serving_documents_total{model="m"} 12.0' in lines
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"documents": [{"id": "u:1", "features": {"bm25": 2, "bm25": 1}}]}',
+        '{"documents": [{"id": 1, "features": {"bm25": 2, "bm25": 1, "a:b": 1}}]}',
+        '{"documents": [{"id": 1, "id": 2, "features": {"bm25": 2, "a:b": 1}}]}',
+        '{"documents": [], "query": null, "query": "x: \\u003a"}',
+        '{"documents": [], "documents": [{"id": 1, "features": {"bm25": 2}}]}',
+    ],
+)
+@pytest.mark.parametrize("other", ["a:b", "age"])
+def test_a_key_that_is_there_twice_is_refused(body, other):
+    decode = RankDecoder(["bm25", other], {other: None}, 10)
+    with pytest.raises(Refusal, match="is there twice"):
+        decode(body.replace("a:b", other).encode())
+
+
+def test_colons_in_strings_are_not_keys():
+    decode = RankDecoder(["bm25", "a:b"], {"bm25": None}, 10)
+    body = b'{"query": "a: \\u003a", "documents": [{"id": "u:r:n", "features": {"a:b": 1}}]}'
+    assert decode(body).ids == ["u:r:n"]
+    assert decode(body.replace(b"u:r", b"u\\u003ar")).ids == ["u:r:n"]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
+import resource
+import stat
 import time
 
 import httpx
@@ -14,7 +18,7 @@ from podium.serving import ServingSettings, parse_model
 from podium.serving import ranking_log as module
 from podium.serving.metrics import ServingMetrics
 from podium.serving.model import ServedModel
-from podium.serving.ranking_log import LoggedRanking, RankingLog
+from podium.serving.ranking_log import LoggedRanking, RankingLog, SearchNames
 from tests.serving.service import NAMES, linear, rank_body, rows, serving, trees
 
 
@@ -25,14 +29,21 @@ def model():
 
 def ranking(model, number=0, shadow=None):
     X = rows()[number : number + 5]
-    return LoggedRanking(
-        1e9 + number, model, shadow, f"q{number}", list("abcde"), X, model.score(X)
-    )
+    names = SearchNames(f"s{number}", number, f"q{number}")
+    return LoggedRanking(1e9 + number, model, shadow, names, list("abcde"), X, model.score(X))
 
 
 def lines(folder):
-    files = sorted(folder.glob("rankings-*.jsonl"), key=lambda path: path.stat().st_mtime_ns)
-    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    files = sorted(folder.glob("rankings-*.jsonl.gz"), key=lambda path: path.stat().st_mtime_ns)
+    return [json.loads(line) for file in files for line in content(file)]
+
+
+def content(file):
+    return gzip.decompress(file.read_bytes()).splitlines()
+
+
+def size(entry):
+    return len(gzip.compress(entry.line(), 1))
 
 
 def test_what_was_ranked_can_be_ranked_again(tmp_path):
@@ -62,12 +73,11 @@ def test_what_was_ranked_can_be_ranked_again(tmp_path):
 
 
 def test_files_end_by_size(tmp_path, model):
-    size = len(ranking(model).line())
-    log = RankingLog(tmp_path, ServingMetrics(), most_bytes=2 * size + size // 2)
+    log = RankingLog(tmp_path, ServingMetrics(), most_bytes=int(2.5 * size(ranking(model))))
     for number in range(5):
         log.append(ranking(model, number))
     log.close()
-    counts = sorted(len(file.read_text().splitlines()) for file in tmp_path.iterdir())
+    counts = sorted(len(content(file)) for file in tmp_path.iterdir())
     assert counts == [1, 2, 2]
     assert sorted(entry["query"] for entry in lines(tmp_path)) == [f"q{n}" for n in range(5)]
 
@@ -78,7 +88,7 @@ def test_files_end_by_age(tmp_path, model):
         log.append(ranking(model, number))
         time.sleep(0.01)
     log.close()
-    assert [len(file.read_text().splitlines()) for file in tmp_path.iterdir()] == [1, 1, 1]
+    assert [len(content(file)) for file in tmp_path.iterdir()] == [1, 1, 1]
 
 
 def test_the_sample_is_a_share_of_the_rankings(tmp_path, model):
@@ -121,18 +131,139 @@ def test_large_rankings_that_wait_are_bounded_too(tmp_path, model, monkeypatch):
     assert b'podium_serving_log_dropped_total{reason="queue"} 1.0' in metrics.text()
 
 
-def test_a_folder_that_cannot_be_written_is_counted_and_recovers(tmp_path, model):
+def wait_for(metrics, text):
+    deadline = time.monotonic() + 60
+    while text not in metrics.text() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert text in metrics.text()
+
+
+def test_a_folder_that_cannot_be_written_is_counted_and_recovers(tmp_path, model, monkeypatch):
+    monkeypatch.setattr(module, "_FIRST_PAUSE", 0.01)
     metrics = ServingMetrics()
     folder = tmp_path / "log"
     log = RankingLog(folder, metrics)
     folder.rmdir()
     log.append(ranking(model))
-    deadline = time.monotonic() + 60
-    while b'{reason="write"} 1.0' not in metrics.text() and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_for(metrics, b'{reason="write"} 1.0')
     folder.mkdir()
+    time.sleep(0.02)
     log.append(ranking(model, 1))
     log.close()
     assert [entry["query"] for entry in lines(folder)] == ["q1"]
     assert b'podium_serving_log_dropped_total{reason="write"} 1.0' in metrics.text()
     assert b"podium_serving_logged_total 1.0" in metrics.text()
+
+
+def test_a_full_disk_leaves_whole_lines_in_one_file(tmp_path, model, monkeypatch):
+    # The limit on the size of files takes a part of a line and refuses the rest, as a disk does.
+    monkeypatch.setattr(module, "_FIRST_PAUSE", 0.05)
+    metrics = ServingMetrics()
+    log = RankingLog(tmp_path, metrics)
+    X = np.random.default_rng(0).normal(size=(5000, len(NAMES))).astype(np.float32)
+    large = LoggedRanking(1e9, model, None, SearchNames("s"), list(range(5000)), X, np.zeros(5000))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(3.5 * size(large)), limits[1]))
+    try:
+        for count in range(3):
+            log.append(large)
+            wait_for(metrics, b"podium_serving_logged_total %d.0" % (count + 1))
+        for count in range(100):  # most of them during a pause
+            log.append(large)
+            wait_for(metrics, b'{reason="write"} %d.0' % (count + 1))
+        [file] = tmp_path.iterdir()
+        assert file.stat().st_size == 3 * size(large)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    log._pause_ends = 0.0
+    log.append(ranking(model, 1))
+    log.close()
+    assert [entry["query"] for entry in lines(tmp_path)] == [None] * 3 + ["q1"]
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+
+
+def test_files_are_for_their_owner_only(tmp_path, model):
+    before = os.umask(0)
+    try:
+        log = RankingLog(tmp_path / "log", ServingMetrics())
+        log.append(ranking(model))
+        log.close()
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "log").iterdir()]
+    assert (modes, stat.S_IMODE((tmp_path / "log").stat().st_mode)) == ([0o600], 0o700)
+
+
+def test_old_files_are_removed_by_age_and_by_size(tmp_path, model):
+    one = size(ranking(model))
+    log = RankingLog(
+        tmp_path, ServingMetrics(), most_bytes=1, kept_bytes=2.5 * one, kept_seconds=3600
+    )
+    aged = tmp_path / "rankings-1.jsonl"
+    aged.write_text("")
+    os.utime(aged, (0, 0))
+    for number in range(5):
+        log.append(ranking(model, number))
+    log.close()
+    # When the last file was begun, it was empty and two others were within the size.
+    assert [entry["query"] for entry in lines(tmp_path)] == ["q2", "q3", "q4"]
+    assert not aged.exists()
+
+
+def test_a_file_that_another_process_writes_is_not_removed(tmp_path, model):
+    other = RankingLog(tmp_path, ServingMetrics())
+    other.append(ranking(model, 7))
+    log = RankingLog(tmp_path, ServingMetrics(), most_bytes=1, kept_bytes=1)
+    while not lines(tmp_path):
+        time.sleep(0.001)
+    for number in range(3):
+        log.append(ranking(model, number))
+    log.close()
+    other.close()
+    assert {entry["query"] for entry in lines(tmp_path)} == {"q7", "q2"}
+
+
+def test_fewer_digits_say_the_same():
+    X = np.concatenate([rows(), rows() * 1e30, rows() * 1e-30, np.zeros((1, 3), np.float32)])
+    X[-1, 0] = np.nan
+    short = module._shortened(X)
+    np.testing.assert_array_equal(short.astype(np.float32), X)
+    assert module._shortened(np.float32([0.4, 0.134364])).tolist() == [0.4, 0.134364]
+    assert max(len(repr(value)) for value in short[:200].ravel().tolist()) <= 15
+    np.testing.assert_array_equal(module._shortened(X.astype(np.float64)), X.astype(np.float64))
+
+
+def test_searches_have_ids_in_the_answer_the_header_and_the_log(tmp_path):
+    trees().save(tmp_path / "m.podium")
+    settings = ServingSettings(
+        models=(parse_model(str(tmp_path / "m.podium")),), ranking_log=str(tmp_path / "log")
+    )
+    ask = rank_body(rows()[:3], "red shoes") | {"query_id": "q 17"}
+    tensor = {"name": "features", "datatype": "FP32", "shape": [1, 3], "data": [1, 2, 3]}
+    infer = {"inputs": [tensor], "parameters": {"query_id": "q 18", "query": "red shoes"}}
+    with serving(settings) as address, httpx.Client(base_url=address, timeout=60) as client:
+        answers = [
+            client.post("/rank", json=ask | {"search_id": "mine-1"}),
+            client.post("/rank", json=ask, headers={"X-Search-Id": "mine-2"}),
+            client.post("/rank", json=ask),
+            client.post("/v2/models/m/infer", json=infer, headers={"X-Search-Id": "mine-4"}),
+        ]
+        for refused in (
+            client.post("/rank", json=ask, headers={"X-Search-Id": "a b"}),
+            client.post("/rank", json=ask | {"search_id": "line\r\nbreak"}),
+            client.post(
+                "/v2/models/m/infer",
+                json=infer | {"parameters": {"query": "a" * 10_001}},
+            ),
+        ):
+            assert refused.status_code == 400
+    ids = [answer.headers["x-search-id"] for answer in answers]
+    assert ids[:2] + ids[3:] == ["mine-1", "mine-2", "mine-4"]
+    assert len(ids[2]) == 32
+    assert [answer.json()["search_id"] for answer in answers[:3]] == ids[:3]
+    assert answers[3].json()["parameters"]["search_id"] == "mine-4"
+    logged = lines(tmp_path / "log")
+    assert [entry["search_id"] for entry in logged] == ids
+    assert [entry["query_id"] for entry in logged] == ["q 17"] * 3 + ["q 18"]
+    assert {entry["query"] for entry in logged} == {"red shoes"}
+    assert read_ranking_log(tmp_path / "log").dataset().query_ids.to_pylist() == ["q 17", "q 18"]

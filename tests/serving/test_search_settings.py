@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
+from starlette.datastructures import QueryParams
 
 from podium.data import Dataset
 from podium.errors import DataError, PodiumError
 from podium.features import FeatureDefinitions
 from podium.rankers import LinearRanker
 from podium.serving import ServingSettings, parse_model
+from podium.serving.refusal import Refusal
 from podium.serving.repository import Repository
+from podium.serving.search.request import parse_search, parse_search_parameters
 from podium.serving.search.searcher import prepare_search
 from podium.serving.search.settings import SearchSettings, read_search_settings
 from tests.engines.shop import DEFINITIONS
@@ -108,3 +112,21 @@ def test_a_ranker_with_an_undefined_feature_is_not_served(tmp_path, definitions)
     fitted = ranker(definitions, None, (*definitions.names, "other"))
     with pytest.raises(DataError, match="feature 'other' of m is not defined"):
         repository(tmp_path, fitted).reload()
+
+
+def test_the_parameters_of_a_get_are_those_of_a_post():
+    parameters = QueryParams(
+        "q=red+shoes&from=10&size=5&fields=title,price&columns.country=de&columns.age=7"
+        "&search_id=s-1&query_id=q+17"
+    )
+    body = {
+        "query": "red shoes", "from": 10, "size": 5, "fields": ["title", "price"],
+        "columns": {"country": "de", "age": "7"}, "search_id": "s-1", "query_id": "q 17",
+    }  # fmt: skip
+    assert parse_search_parameters(parameters) == parse_search(json.dumps(body).encode())
+
+
+@pytest.mark.parametrize("text", ["columns=de", "columns.a=1&columns.a=2", "search_id=a+b", "x=1"])
+def test_other_parameters_are_refused(text):
+    with pytest.raises(Refusal):
+        parse_search_parameters(QueryParams(f"q=a&{text}"))

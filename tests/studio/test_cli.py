@@ -37,6 +37,7 @@ from tests.studio.judging_helpers import queries_of
 from tests.studio.postgres import wait_until
 
 DATABASES = BOTH
+TOO_MANY_HEADERS = {f"X-{number}": "a" for number in range(101)}
 
 
 def run(*words, folder, fails=False, given=""):
@@ -65,6 +66,7 @@ def test_the_demonstration_works_at_once(tmp_path):
             ).json()
             assert task["state"] == "task"
             assert browser.get(link).status_code == 404  # the link is used up
+            assert browser.get("/", headers=TOO_MANY_HEADERS).status_code == 431
     assert (tmp_path / "podium-studio.db").exists()
 
 
@@ -181,6 +183,7 @@ def test_a_server_of_several_processes(empty_database, tmp_path, workers):
             wait_until(lambda: answers(client), seconds=180)
             assert client.get("/readyz").json() == {"status": "ready"}
             assert "server" not in client.get("/healthz").headers
+            assert client.get("/healthz", headers=TOO_MANY_HEADERS).status_code == 431
             # The first process answers before the others are up.
             all_take_jobs = f"podium_workers {workers}.0"
             wait_until(lambda: all_take_jobs in client.get("/metrics").text)
@@ -206,7 +209,7 @@ def test_a_server_of_several_processes(empty_database, tmp_path, workers):
         migrating = [line for line in lines if not line.startswith("{")]
         assert all("revision" in line for line in migrating), migrating
         logged = [json.loads(line) for line in lines if line not in migrating]
-        assert {each["event"] for each in logged} == {"serving", "request"}
+        assert {each["event"] for each in logged} == {"serving", "request", "connections cut"}
         assert logged[0]["address"] == f"http://127.0.0.1:{port}"
 
 

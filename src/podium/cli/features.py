@@ -207,6 +207,7 @@ def from_log_command(
 
     require_other_file(output, log, labels)
     data = read_ranking_log(log, model=model).dataset()
+    logged = len(data)
     if labels is not None:
         judgments = as_judgments(labels)
         if not isinstance(judgments, Judgments):
@@ -216,3 +217,7 @@ def from_log_command(
     Console(stderr=True).print(
         shown(f"Wrote {data.rows} documents of {len(data)} queries to {output}."), soft_wrap=True
     )
+    left_out = logged - len(data)
+    if left_out:
+        words = "query without judgments is" if left_out == 1 else "queries without judgments are"
+        Console(stderr=True).print(f"{left_out} {words} left out.", soft_wrap=True)

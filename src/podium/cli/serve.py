@@ -50,6 +50,14 @@ def serve_command(
     log_sample: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="The share of rankings that are logged.")
     ] = 1.0,
+    log_days: Annotated[
+        float | None,
+        typer.Option(min=0.1, help="Files of the ranking log are removed after so many days."),
+    ] = None,
+    log_gigabytes: Annotated[
+        float | None,
+        typer.Option(min=0.1, help="The oldest are removed if the ranking log is larger."),
+    ] = None,
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Log every request, not only refused ones.")
     ] = False,
@@ -102,7 +110,8 @@ def serve_command(
     settings = ServingSettings(
         models=models, shadows=tuple(shadows), absent=dict(map(_absent, absent or [])),
         token_file=token_file, ranking_log=ranking_log, log_sample=log_sample,
-        access_log=access_log, search=None if search is None else read_search_settings(search),
+        log_days=log_days, log_gigabytes=log_gigabytes, access_log=access_log,
+        search=None if search is None else read_search_settings(search),
     )  # fmt: skip
     if cluster is None:
         if replicas > 1 or max_replicas is not None:

@@ -15,6 +15,7 @@ import uvicorn
 
 from podium.cli.studio_database import NEWER, connected
 from podium.errors import DataError
+from podium.http_limits import SERVER_OPTIONS
 from podium.logs import set_up_logs
 from podium.studio.app import create_app
 from podium.studio.demo import prepare_demo
@@ -43,7 +44,7 @@ def run_demo(settings: Settings, port: int, browser: bool) -> None:
     typer.echo(f"Podium Studio is at {address}, with everything in {settings.database}.")
     typer.echo(f"Sign in (once) at {link}")
     typer.echo("Press Ctrl-C to stop.")
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", **SERVER_OPTIONS))
     if browser:
         threading.Thread(target=_open, args=(server, link), daemon=True).start()
     server.run(sockets=[listening])
@@ -81,12 +82,9 @@ def _serve(settings: Settings, host: str, port: int, workers: int) -> None:
         host=host,
         port=port,
         workers=workers,
-        access_log=False,
-        log_config=None,  # JSON, like all other logs
-        server_header=False,
-        timeout_keep_alive=75,  # longer than a proxy keeps an idle connection for reuse
         proxy_headers=True,
         forwarded_allow_ips=settings.trusted_proxies,
+        **SERVER_OPTIONS,
     )
 
 

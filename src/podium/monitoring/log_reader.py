@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import math
 import os
+import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -37,7 +40,7 @@ class LoggedRankings:
 
     Attributes:
         feature_names: The names of the features.
-        queries: The query of each ranking.
+        queries: The id of each ranking's query, or its text if it has no id.
         document_ids: The ids of each ranking's documents.
         features: The features of each ranking's documents.
         scores: Their scores.
@@ -78,7 +81,7 @@ def read_ranking_log(path: str | os.PathLike[str], *, model: str | None = None) 
     Rankings without a query have one of their own.
 
     Args:
-        path: A file, or a folder with ``rankings-*.jsonl``.
+        path: A file, or a folder with ``rankings-*.jsonl.gz``.
         model: The name of the model whose rankings are read; all by default.
 
     Raises:
@@ -123,16 +126,17 @@ def read_ranking_log(path: str | os.PathLike[str], *, model: str | None = None) 
 def _files(path: Path) -> Sequence[Path]:
     if not path.is_dir():
         return [path]
-    files = sorted(path.glob("rankings-*.jsonl"))
+    files = sorted(path.glob("rankings-*.jsonl*"))
     if not files:
         raise DataError("has no file of a ranking log", path=path, hint="Check the folder.")
     return files
 
 
 def _entries(file: Path, model: str | None) -> Iterator[tuple[int, _Entry]]:
+    number = 0
     try:
-        with file.open("rb") as stream:
-            number = 0
+        compressed = file.suffix == ".gz"
+        with gzip.open(file) if compressed else file.open("rb") as stream, suppress(EOFError):
             while line := stream.readline(_LONGEST_LINE):
                 number += 1
                 if not line.endswith(b"\n"):
@@ -144,16 +148,17 @@ def _entries(file: Path, model: str | None) -> Iterator[tuple[int, _Entry]]:
                     yield number, _entry(content, f"{file.name}:{number}")
     except DataError as error:
         raise error.at(file, number) from error
-    except OSError as error:
-        raise DataError(
-            f"cannot be read ({error.strerror})", path=file, hint="Check the path."
-        ) from error
+    except (OSError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"cannot be read ({reason})", path=file, hint="Check the path.") from error
 
 
 def _entry(content: dict[str, Any], own_name: str) -> _Entry:
     try:
         ids, scores, columns = content["ids"], content["scores"], content["features"]
-        query = content["query"]
+        query = content.get("query_id")
+        if query is None:  # logs of 0.1.0 have one name
+            query = content["query"]
         features = {
             str(name): [math.nan if value is None else _number(value) for value in column]
             for name, column in columns.items()

@@ -23,10 +23,12 @@ from podium.serving.descriptions import (
 )
 from podium.serving.direct_route import DirectRoute
 from podium.serving.gateway import Gateway, read_body
+from podium.serving.ranking_log import SearchNames
 from podium.serving.refusal import Refusal, decoding
 from podium.serving.releases import Release
 from podium.serving.rerank import add_rerank_routes
 from podium.serving.search.routes import add_search_routes
+from podium.serving.search_ids import HEADER, search_id_of
 from podium.serving.service import Service
 from podium.serving.settings import ServingSettings
 from podium.serving.tensors import infer_answer, parse_infer
@@ -114,14 +116,16 @@ def _add_rank_routes(app: FastAPI, service: Service) -> None:
         scores = await service.score(model, asked.rows)
         order = np.argsort(-scores, kind="stable").tolist()
         ids, values = asked.ids, scores.tolist()
-        service.note(model, asked.query, ids, asked.rows, scores)
+        names = SearchNames(search_id_of(request, asked.search_id), asked.query_id, asked.query)
+        service.note(model, names, ids, asked.rows, scores)
         ranking = [Ranked(ids[row], values[row]) for row in order]
-        return _json(
-            {
-                "model": model.name, "version": str(model.version), "sha256": model.digest,
-                "ranking": ranking,
-            }
-        )  # fmt: skip
+        content = {
+            "model": model.name, "version": str(model.version), "sha256": model.digest,
+            "search_id": names.search_id, "ranking": ranking,
+        }  # fmt: skip
+        return Response(
+            _encode(content), headers={HEADER: names.search_id}, media_type="application/json"
+        )
 
     @app.post("/rank", responses={**answer, **read}, openapi_extra=body_of(RANK_REQUEST))
     async def rank_default(request: Request) -> Response:
@@ -193,14 +197,18 @@ def _add_protocol_routes(app: FastAPI, service: Service) -> None:
         width, most = len(model.feature_names), service.settings.most_documents
         asked = parse_infer(body, length, width, most, single=model.single)
         scores = await service.score(model, asked.rows)
-        service.note(model, asked.query or asked.id, None, asked.rows, scores)
-        content, header = infer_answer(model.name, model.version, model.digest, asked, scores)
+        search_id = search_id_of(request, asked.search_id)
+        query_id = asked.id if asked.query_id is None else asked.query_id
+        names = SearchNames(search_id, query_id, asked.query)
+        service.note(model, names, None, asked.rows, scores)
+        content, header = infer_answer(
+            model.name, model.version, model.digest, search_id, asked, scores
+        )
+        headers = {HEADER: search_id}
         if header is None:
-            return Response(content, media_type="application/json")
-        return Response(
-            content, headers={"Inference-Header-Content-Length": str(header)},
-            media_type="application/octet-stream",
-        )  # fmt: skip
+            return Response(content, headers=headers, media_type="application/json")
+        headers["Inference-Header-Content-Length"] = str(header)
+        return Response(content, headers=headers, media_type="application/octet-stream")
 
     @app.post("/v2/models/{name}/infer", responses=read, openapi_extra=body_of(INFER_REQUEST))
     async def model_infer(request: Request, name: str) -> Response:

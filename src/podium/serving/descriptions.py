@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from podium.serving.search.request import LONGEST_QUERY
+from podium.serving.search_ids import LONGEST_ID, SEARCH_ID_PATTERN
 
 _NUMBER_OR_NULL = {"type": ["number", "null"]}
-_ID = {"anyOf": [{"type": "string", "maxLength": 1024}, {"type": "integer"}]}
+_ID = {"anyOf": [{"type": "string", "maxLength": LONGEST_ID}, {"type": "integer"}]}
+_OPTIONAL_ID = {"anyOf": [*_ID["anyOf"], {"type": "null"}]}
+_OPTIONAL_SEARCH_ID = {"type": ["string", "null"], "pattern": SEARCH_ID_PATTERN}
+_SEARCH_ID = {"type": "string"}
 
 RANK_REQUEST: dict[str, Any] = {
     "type": "object",
@@ -15,6 +19,8 @@ RANK_REQUEST: dict[str, Any] = {
     "additionalProperties": False,
     "properties": {
         "query": {"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]},
+        "query_id": _OPTIONAL_ID,
+        "search_id": _OPTIONAL_SEARCH_ID,
         "definitions": {"type": ["string", "null"], "pattern": "^[0-9a-f]{64}$"},
         "documents": {
             "type": "array",
@@ -33,8 +39,9 @@ RANK_REQUEST: dict[str, Any] = {
 
 RANK_ANSWER: dict[str, Any] = {
     "type": "object",
-    "required": ["model", "version", "sha256", "ranking"],
+    "required": ["model", "version", "sha256", "search_id", "ranking"],
     "properties": {
+        "search_id": _SEARCH_ID,
         "model": {"type": "string"},
         "version": {"type": "string"},
         "sha256": {"type": "string"},
@@ -152,19 +159,24 @@ SEARCH_REQUEST: dict[str, Any] = {
         "size": _COUNT | {"minimum": 1},
         "fields": {"type": "array", "items": {"type": "string"}},
         "columns": {"type": "object", "additionalProperties": {"type": "string"}},
+        "search_id": _OPTIONAL_SEARCH_ID,
+        "query_id": _OPTIONAL_ID,
     },
 }
 SEARCH_PARAMETERS: list[dict[str, Any]] = [
     {"name": name, "in": "query", "required": name == "q", "schema": schema}
     for name, schema in (
         ("q", _QUERY), ("from", _COUNT), ("size", _COUNT | {"minimum": 1}),
-        ("fields", {"type": "string"}),
+        ("fields", {"type": "string"}), ("columns.NAME", {"type": "string"}),
+        ("search_id", {"type": "string", "pattern": SEARCH_ID_PATTERN}),
+        ("query_id", {"type": "string", "maxLength": LONGEST_ID}),
     )
 ]  # fmt: skip
 SEARCH_ANSWER: dict[str, Any] = {
     "type": "object",
-    "required": ["query", "from", "reranked", "reason", "hits"],
+    "required": ["search_id", "query", "from", "reranked", "reason", "hits"],
     "properties": {
+        "search_id": _SEARCH_ID,
         "query": {"type": "string"},
         "from": {"type": "integer"},
         "reranked": {"type": "boolean"},

@@ -6,15 +6,15 @@ read it, not the models' files: a file that is replaced by a broken one breaks n
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
-from podium.data.atomic import atomic_write
+from podium.data.atomic import atomic_write, try_lock
 from podium.errors import DataError
 from podium.serving.settings import ModelSpec
 from podium.serving.text_model import pack_folder
@@ -50,7 +50,8 @@ class Releases:
     def changing(self) -> Iterator[None]:
         """Let one process at a time make a release."""
         with (self._folder / "lock").open("ab") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            while not try_lock(file):
+                time.sleep(0.01)
             yield
 
     def current(self) -> Release:

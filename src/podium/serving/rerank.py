@@ -15,8 +15,8 @@ from msgspec import Meta
 from podium.kernels import Doubles
 from podium.serving.descriptions import RERANK_ANSWER, RERANK_REQUEST, body_of, refusals
 from podium.serving.gateway import read_body
-from podium.serving.rank_request import LONGEST_QUERY
 from podium.serving.refusal import Refusal, decoding
+from podium.serving.search_ids import LONGEST_QUERY
 from podium.serving.service import Service
 from podium.serving.text_model import ServedTextModel
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import secrets
 import shutil
@@ -21,14 +22,14 @@ from podium.errors import PodiumError
 from podium.kernels import Doubles
 from podium.serving.metrics import ServingMetrics
 from podium.serving.model import ServedModel
-from podium.serving.ranking_log import LoggedRanking, RankingLog
+from podium.serving.ranking_log import LoggedRanking, RankingLog, SearchNames
 from podium.serving.refusal import Refusal
 from podium.serving.releases import Release
 from podium.serving.repository import Repository
 from podium.serving.rows import Rows
 from podium.serving.search.searcher import Searcher
 from podium.serving.settings import ServingSettings
-from podium.serving.workers import WorkerFile, ask_to_apply, wait_for_generation
+from podium.serving.workers import HAS_SIGNALS, WorkerFile, ask_to_apply, wait_for_generation
 
 _INLINE_VALUES = 50_000
 """Requests with more values are scored in a thread: they would delay the others too long."""
@@ -62,17 +63,20 @@ class Service:
             if settings.state_folder is None:
                 self.folder.mkdir(mode=0o700)
                 stack.callback(shutil.rmtree, self.folder)
-            # Only then is it registered: a process without handlers would end at a signal.
-            self._handle_signals()
-            self._worker = WorkerFile(self.folder)
-            stack.callback(self._worker.remove)
+            if HAS_SIGNALS:
+                # Only then is it registered: a process without handlers would end at a signal.
+                self._handle_signals()
+                self._worker = WorkerFile(self.folder)
+                stack.callback(self._worker.remove)
             await asyncio.to_thread(self._start)
-            self._worker.set_generation(self.repository.generation)
+            self._serves(self.repository.generation)
             if settings.ranking_log is not None:
                 self.log = RankingLog(
                     Path(settings.ranking_log), self.metrics, sample=settings.log_sample,
                     most_bytes=int(settings.log_megabytes * (1 << 20)),
                     most_seconds=settings.log_seconds,
+                    kept_bytes=(settings.log_gigabytes or math.inf) * (1 << 30),
+                    kept_seconds=(settings.log_days or math.inf) * 86_400,
                 )  # fmt: skip
                 stack.callback(self.log.close)
             if settings.search is not None:
@@ -88,6 +92,10 @@ class Service:
         self.repository.apply()
         if not self.repository.generation:  # nobody has made a release: this is the only process
             self.repository.reload()
+
+    def _serves(self, generation: int) -> None:
+        if self._worker is not None:
+            self._worker.set_generation(generation)
 
     def _handle_signals(self) -> None:
         if threading.current_thread() is not threading.main_thread():
@@ -112,8 +120,7 @@ class Service:
             except (PodiumError, OSError) as error:
                 self._logger.error("release not applied", error=str(error))
                 return
-            if self._worker is not None:
-                self._worker.set_generation(self.repository.generation)
+            self._serves(self.repository.generation)
 
     async def release(self, make: Callable[[], Release]) -> Release:
         """Make a release in this process, then wait until all others serve it."""
@@ -125,8 +132,7 @@ class Service:
                 self._logger.error("models not loaded", error=str(error))
                 raise
             self.metrics.loaded("done")
-            if self._worker is not None:
-                self._worker.set_generation(release.generation)
+            self._serves(release.generation)
         self._logger.info(
             "models loaded", generation=release.generation,
             models=[f"{each.name}@{each.version} {each.digest[:16]}" for each in release.models],
@@ -152,7 +158,7 @@ class Service:
     def note(
         self,
         model: ServedModel,
-        query: str | int | None,
+        names: SearchNames,
         ids: list[str | int] | None,
         rows: Rows,
         scores: Doubles,
@@ -161,7 +167,7 @@ class Service:
         self.metrics.ranked(model.name, model.version, len(scores))
         if self.log is not None:
             shadow = self.repository.shadow(model.name)
-            self.log.append(LoggedRanking(time.time(), model, shadow, query, ids, rows, scores))
+            self.log.append(LoggedRanking(time.time(), model, shadow, names, ids, rows, scores))
 
     def require_admin(self, request: Request) -> None:
         """Raise a Refusal unless the request's token may change models."""

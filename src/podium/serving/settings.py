@@ -43,6 +43,9 @@ class ServingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         log_sample: The share of rankings that are logged.
         log_megabytes: The size at which a file of the ranking log ends.
         log_seconds: The age at which it ends.
+        log_days: The age at which files of the ranking log are removed, or None to keep them.
+        log_gigabytes: The size of the ranking log above which its oldest files are removed, or
+            None to keep them.
         most_bytes: The largest body of a request.
         most_documents: The largest number of documents of a request.
         most_seconds: The longest time that a request may take to arrive, and to be scored.
@@ -61,6 +64,8 @@ class ServingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     log_sample: float = 1.0
     log_megabytes: float = 64.0
     log_seconds: float = 3600.0
+    log_days: float | None = None
+    log_gigabytes: float | None = None
     most_bytes: int = 8 << 20
     most_documents: int = 10_000
     most_seconds: float = 10.0

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from podium.kernels import Doubles
 from podium.serving.refusal import Refusal, decoding
 from podium.serving.rows import Rows, row_type
+from podium.serving.search_ids import LONGEST_QUERY, OptionalId, OptionalSearchId
 
 INPUT, OUTPUT = "features", "scores"
 _TYPES: dict[str, np.dtype[Any]] = {"FP32": np.dtype("<f4"), "FP64": np.dtype("<f8")}
@@ -43,6 +44,12 @@ class _Request(msgspec.Struct):
     parameters: _Parameters = None
 
 
+class _Names(msgspec.Struct):
+    search_id: OptionalSearchId = None
+    query_id: OptionalId = None
+    query: Annotated[str, Meta(max_length=LONGEST_QUERY)] | None = None
+
+
 _decode = msgspec.json.Decoder(_Request).decode
 _decode_flat = msgspec.json.Decoder(list[float | None]).decode
 _decode_rows = msgspec.json.Decoder(list[list[float | None]]).decode
@@ -54,12 +61,16 @@ class InferRequest:
 
     Attributes:
         id: The client's name of the request, which the answer repeats.
+        search_id: The parameter ``search_id``, as the client gave it.
+        query_id: The parameter ``query_id``, for the ranking log.
         query: The parameter ``query``, for the ranking log.
         rows: One row per document.
         binary: Whether the client wants the scores as bytes.
     """
 
     id: str | None
+    search_id: str | None
+    query_id: str | int | None
     query: str | None
     rows: Rows
     binary: bool
@@ -100,8 +111,9 @@ def parse_infer(
         if "classification" in asked or "shared_memory_region" in asked:
             raise Refusal(400, "classification and shared memory are not supported")
         binary = asked.get("binary_data", binary) is True
-    query = parameters.get("query")
-    return InferRequest(request.id, query if isinstance(query, str) else None, rows, binary)
+    with decoding():
+        names = msgspec.convert(parameters, _Names)
+    return InferRequest(request.id, names.search_id, names.query_id, names.query, rows, binary)
 
 
 def _rows(tensor: _Input, binary: bytes, width: int, most_documents: int) -> NDArray[Any]:
@@ -151,7 +163,7 @@ def _numbers(data: msgspec.Raw, documents: int, width: int) -> list[float | None
 
 
 def infer_answer(
-    name: str, version: int, digest: str, request: InferRequest, scores: Doubles
+    name: str, version: int, digest: str, search_id: str, request: InferRequest, scores: Doubles
 ) -> tuple[bytes, int | None]:
     """Encode an answer; also return the length of its JSON object if bytes follow it."""
     output: dict[str, Any] = {"name": OUTPUT, "datatype": "FP64", "shape": [len(scores)]}
@@ -164,7 +176,7 @@ def infer_answer(
     answer = {
         "model_name": name,
         "model_version": str(version),
-        "parameters": {"sha256": digest},
+        "parameters": {"sha256": digest, "search_id": search_id},
         "outputs": [output],
     }
     if request.id is not None:

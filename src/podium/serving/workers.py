@@ -11,6 +11,9 @@ from typing import BinaryIO
 
 from podium.data.atomic import try_lock
 
+HAS_SIGNALS = hasattr(signal, "SIGHUP")
+"""Whether processes can wake each other; on Windows a service is one process."""
+
 
 class WorkerFile:
     """The file of this process: locked while it lives, with the generation that it serves."""
@@ -25,7 +28,8 @@ class WorkerFile:
 
     def set_generation(self, generation: int) -> None:
         """Say which generation this process serves."""
-        os.pwrite(self._file.fileno(), b"%020d" % generation, 0)
+        self._file.seek(0)
+        self._file.write(b"%020d" % generation)
 
     def remove(self) -> None:
         """Say that this process ends."""

@@ -10,9 +10,12 @@ from msgspec import Meta
 from starlette.datastructures import QueryParams
 
 from podium.serving.refusal import Refusal, decoding
+from podium.serving.search_ids import OptionalId, OptionalSearchId
 
 LONGEST_QUERY = 1_000
-_KEYS = frozenset({"q", "from", "size", "fields"})
+_UNCHANGED = frozenset({"from", "size", "search_id", "query_id"})
+_KEYS = _UNCHANGED | {"q", "fields"}
+_COLUMN = "columns."
 
 
 class SearchRequest(msgspec.Struct, forbid_unknown_fields=True, rename={"start": "from"}):
@@ -24,6 +27,8 @@ class SearchRequest(msgspec.Struct, forbid_unknown_fields=True, rename={"start":
         size: The length of the page.
         fields: The stored fields to return.
         columns: Other values of the query that features use, by name.
+        search_id: The id of this search, for the answer and the ranking log.
+        query_id: The id of the query, for the ranking log.
     """
 
     query: Annotated[str, Meta(min_length=1, max_length=LONGEST_QUERY)]
@@ -33,6 +38,8 @@ class SearchRequest(msgspec.Struct, forbid_unknown_fields=True, rename={"start":
     columns: Annotated[
         dict[str, Annotated[str, Meta(max_length=LONGEST_QUERY)]], Meta(max_length=200)
     ] = {}
+    search_id: OptionalSearchId = None
+    query_id: OptionalId = None
 
 
 _decode = msgspec.json.Decoder(SearchRequest).decode
@@ -45,16 +52,16 @@ def parse_search(body: bytes) -> SearchRequest:
 
 
 def parse_search_parameters(parameters: QueryParams) -> SearchRequest:
-    """Parse the parameters of a GET: ``q``, ``from``, ``size`` and ``fields`` with commas."""
-    unknown = set(parameters) - _KEYS
+    """Parse the parameters of a GET, with commas in ``fields``, and ``columns.NAME`` for each."""
+    columns = {key for key in parameters if key.startswith(_COLUMN)}
+    unknown = set(parameters) - _KEYS - columns
     if unknown:
         raise Refusal(400, f"there is no parameter {min(unknown)!r}")
     if len(parameters.multi_items()) > len(parameters):
         raise Refusal(400, "a parameter is given twice")
     content: dict[str, object] = {"query": parameters.get("q", "")}
-    for name in ("from", "size"):
-        if name in parameters:
-            content[name] = parameters[name]
+    content |= {name: value for name, value in parameters.items() if name in _UNCHANGED}
+    content["columns"] = {key.removeprefix(_COLUMN): parameters[key] for key in columns}
     if parameters.get("fields"):
         content["fields"] = parameters["fields"].split(",")
     with decoding():

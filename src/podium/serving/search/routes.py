@@ -17,6 +17,7 @@ from podium.serving.descriptions import (
     refusals,
 )
 from podium.serving.gateway import read_body
+from podium.serving.ranking_log import SearchNames
 from podium.serving.refusal import Refusal
 from podium.serving.search.request import (
     SearchRequest,
@@ -26,6 +27,7 @@ from podium.serving.search.request import (
 )
 from podium.serving.search.searcher import REASONS, NoAnswer, SearchResult
 from podium.serving.search.settings import SearchSettings
+from podium.serving.search_ids import HEADER, search_id_of
 
 if TYPE_CHECKING:
     from podium.serving.service import Service
@@ -49,7 +51,8 @@ def add_search_routes(app: FastAPI, service: Service, settings: SearchSettings) 
         **refusals(400, 401, 408, 413, 415, 503),
     }
 
-    async def answer(request: SearchRequest) -> Response:
+    async def answer(sent: Request, request: SearchRequest) -> Response:
+        search_id = search_id_of(sent, request.search_id)
         searcher = service.searcher
         if searcher is None:
             raise Refusal(503, "the service is not ready")
@@ -62,20 +65,23 @@ def add_search_routes(app: FastAPI, service: Service, settings: SearchSettings) 
         service.metrics.searched(result.outcome)
         ranked = result.ranked
         if ranked is not None:
-            service.note(ranked.model, request.query, ranked.ids, ranked.rows, ranked.scores)
-        content = msgspec.json.encode(_content(request, result))
-        return Response(content, media_type="application/json")
+            names = SearchNames(
+                search_id, request.query_id, request.query, request.start, request.size
+            )
+            service.note(ranked.model, names, ranked.ids, ranked.rows, ranked.scores)
+        content = msgspec.json.encode({"search_id": search_id} | _content(request, result))
+        return Response(content, headers={HEADER: search_id}, media_type="application/json")
 
     @app.post("/search", responses=answers, openapi_extra=body_of(SEARCH_REQUEST))
     async def search(request: Request) -> Response:
         """Search, and rank the results by a model."""
         body = await read_body(request.scope, request.receive, service.settings)
-        return await answer(parse_search(body))
+        return await answer(request, parse_search(body))
 
     @app.get("/search", responses=answers, openapi_extra={"parameters": SEARCH_PARAMETERS})
     async def search_by_parameters(request: Request) -> Response:
         """Search, and rank the results by a model."""
-        return await answer(parse_search_parameters(request.query_params))
+        return await answer(request, parse_search_parameters(request.query_params))
 
 
 def _content(request: SearchRequest, result: SearchResult) -> dict[str, Any]:
