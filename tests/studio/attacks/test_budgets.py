@@ -20,12 +20,16 @@ def chat():
 
 @pytest.fixture
 def model(engine, database, tmp_path, chat):
-    """A running server with a model in a project: starts, stops and looks at it."""
+    """Two servers on one database, and a model: starts, stops and looks at it."""
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=2, items=9, mode="grades")
     with serve_chat(chat) as endpoint:
         settings = Settings(database=database, exports=tmp_path / "files", models=[endpoint])
-        with serving(settings) as address, program(engine, address, ann) as client:
+        with (
+            serving(settings),
+            serving(settings) as address,
+            program(engine, address, ann) as client,
+        ):
             yield Model(client, project, endpoint)
 
 
@@ -62,7 +66,7 @@ def test_answers_that_cannot_be_used_count_over_all_runs(model, chat, fault):
 
 
 def test_a_stopped_run_and_the_next_share_a_budget(model, chat):
-    chat.delay = 1.0
+    chat.delay = 3.0
     model.add(max_requests=6)
     model.call("/run")
     while len(chat.requests) < 4:
