@@ -136,3 +136,16 @@ def test_the_log_has_no_key(tmp_path, candidates, model, server, monkeypatch):
     for path in tmp_path.iterdir():
         assert "secret" not in path.read_text()
     assert json.loads((tmp_path / "s.answers.jsonl").read_text().splitlines()[0])["model"] == "tiny"
+
+
+@pytest.mark.parametrize("fault", ["malformed", "redirect"])
+def test_requests_without_an_answer_count_in_later_runs(tmp_path, candidates, model, server, fault):
+    server.faults = [fault] * 100
+    command = (
+        "judge", f"{tmp_path}/all/", "--from", candidates, "--model", model, "--rubric", "grades",
+        "--max-requests", 3,
+    )  # fmt: skip
+    for _ in range(3):
+        assert podium(*command).returncode == 1
+    assert len(server.requests) == 3
+    assert "the budget of 3 requests is spent" in podium(*command).stderr.decode()

@@ -94,12 +94,12 @@ def test_ids_may_come_from_a_field(shop):
 
 
 def test_an_error_of_the_engine_is_told_by_its_status(shop, collection):
-    wrong = json.dumps({"query": {"no_such_query": {"text": QUERY}}})
+    wrong = json.dumps({"query": {"fuzzy": {"text": {"no_such_option": QUERY}}}})
     with pytest.raises(DataError, match="answered with status 400"):
         imported(EngineSearch(url=f"{shop}/_search", queries="q1\tx", template=wrong))
     with pytest.raises(DataError, match="answered with status 404"):
         imported(EngineSearch(url=f"{shop}-absent/_search", queries="q1\tx"))
-    wrong = json.dumps({"query": "{!edismax qf=absent v=$w}", "params": {"w": QUERY}})
+    wrong = json.dumps({"query": "{!edismax qf=absent v=$qq}", "params": {"qq": QUERY}})
     with pytest.raises(DataError, match="answered with status 400"):
         imported(
             EngineSearch(kind="solr", url=f"{collection}/select", queries="q1\tx", template=wrong)

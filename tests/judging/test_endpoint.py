@@ -422,8 +422,9 @@ def test_a_budget_is_exceeded_by_one_request_per_connection_at_most(assess, conn
         grade_session(session, assess(endpoint, rubric="grades", texts=texts), max_workers=8)
     costs = [len(json.dumps(each["messages"])) // 4 + 5 for each in server.requests]
     assert server.tokens == sum(costs)
-    # All but the requests that were under way at the same time fit.
-    assert sum(costs[:-connections]) < limit <= server.tokens
+    # All but the requests that were under way at the same time fit. Their prompts are counted by
+    # an estimate before they are sent, so as much may be left.
+    assert sum(costs[:-connections]) < limit < server.tokens + connections * max(costs)
     assert server.most_at_once <= connections
 
 

@@ -1,5 +1,6 @@
 """Deployments: what they set and call exists, and nothing runs with more rights than it needs."""
 
+import ipaddress
 import re
 from pathlib import Path
 from typing import Any
@@ -85,3 +86,12 @@ def test_units_are_hardened(file: Path) -> None:
         "SystemCallFilter=@system-service",
     ):
         assert line in lines
+
+
+def test_the_chart_trusts_the_ingress_on_who_asks() -> None:
+    chart = DEPLOY / "helm/podium-studio"
+    values = yaml.safe_load((chart / "values.yaml").read_text())
+    trusted = [ipaddress.ip_network(each) for each in values["trustedProxies"].split(",")]
+    assert ipaddress.ip_network("10.0.0.0/8") in trusted
+    assert not any(network.is_global for network in trusted)
+    assert "PODIUM_STUDIO_TRUSTED_PROXIES" in (chart / "templates/_helpers.tpl").read_text()

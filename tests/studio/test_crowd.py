@@ -131,9 +131,9 @@ def test_who_was_removed_cannot_come_back_by_another_link(engine, database, proj
         third = manager.post(f"{base}/crowd-links", json=wanted).json()["link"]
         _, refused = open_link(browsers, address, third, "5f1e")
         assert refused.status_code == 403
-        # Who has this id on another platform is someone else.
-        _, sent = open_link(browsers, address, elsewhere, "5f1e", "OTHER")
-        assert sent.status_code == 303
+        # Nor where the link has another name for the id.
+        _, refused = open_link(browsers, address, elsewhere, "5f1e", "OTHER")
+        assert refused.status_code == 403
 
 
 def test_who_has_judged_all_they_can_gets_the_code(engine, database, browsers):

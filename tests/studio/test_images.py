@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import os
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from PIL import Image
 
 from podium.studio.errors import RefusedError
 from podium.studio.settings import Settings
 from podium.studio.transfer import images
 from podium.studio.transfer.images import ImageStore, is_listed, media_type
 
-PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 40
+_FILE = io.BytesIO()
+Image.new("RGB", (3, 2)).save(_FILE, "PNG")
+PNG = _FILE.getvalue()
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>' + b" " * 40
 
 

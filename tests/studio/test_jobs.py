@@ -251,3 +251,18 @@ def test_managers_cancel_imports_and_exports(engine, database, project, tmp_path
             done = browser.submit(f"/projects/{number}/jobs/{job}/cancel")
             assert done.headers["location"] == page
             assert browser.get(page).text.count(">cancelled<") == 2
+
+
+def test_projects_take_turns(engine):
+    """However many jobs one of them has queued."""
+    (ann,) = make_people(engine, 1)
+    many, one, other = (make_project(engine, [ann], queries=0) for _ in range(3))
+
+    def queue(connection):
+        for project in (many, many, many, one, other, one):
+            enqueue(connection, project, ann, "import", {})
+
+    in_transaction(engine, queue)
+    taken = [in_transaction(engine, lambda c: claim(c, "w", ["import"])) for _ in range(6)]
+    assert [job.project_id for job in taken] == [many, one, other, many, one, many]
+    assert in_transaction(engine, lambda c: claim(c, "w", ["import"])) is None

@@ -86,6 +86,19 @@ def wait_for(inbox, count):
         time.sleep(0.1)
 
 
+def test_a_projects_name_is_no_part_of_the_e_mail_beyond_its_line(engine, settings, inbox):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], name="Shop\n\nYour password expires:\u2028x\nEvil")
+    with serving(settings) as address, program(engine, address, ann) as client:
+        client.post(
+            f"/api/v1/projects/{project}/invitations", json={"email": "cem@example.org"}
+        ).raise_for_status()
+        wait_for(inbox, 1)
+    text = inbox.messages[0][1].get_payload(decode=True).decode()
+    assert '"Shop Your password expires: x Evil"' in text
+    assert len(text.splitlines()) == 6
+
+
 def test_invitations_and_new_passwords(engine, settings, inbox):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann])

@@ -37,7 +37,9 @@ from podium.studio.metrics import Metrics, forget_process
 from podium.studio.models.assessors import RUN
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect
+from podium.studio.transfer.exports import KIND as EXPORT
 from podium.studio.transfer.images import ImageStore
+from podium.studio.transfer.imports import KIND as IMPORT
 from podium.studio.web.assets import Assets
 from podium.studio.web.languages import language_of
 from podium.studio.web.middleware import RequestMiddleware
@@ -131,38 +133,36 @@ def create_app(settings: Settings, execute: JobExecutor | None = None) -> FastAP
     # others wait.
     probe = connect(settings, seconds=_PROBE_SECONDS, pooled=False)
     metrics = Metrics(engine)
-    process, model_process = JobProcess(settings), JobProcess(settings)
-    worker = Worker(
-        settings,
-        {kind: function for kind, function in KINDS.items() if kind != RUN},
-        metrics,
-        execute=execute or process.execute,
-        kept=(DISCARD, RESTORE),  # they tell what can be restored
-        cleanups=(forget_expired, delete_old_leases, forget_deliveries),
-    )
-    # A model may judge for hours, which no import and no report should wait for.
-    model_worker = Worker(
-        settings,
-        {RUN: KINDS[RUN]},
-        metrics,
-        execute=execute or model_process.execute,
-        cleans_up=False,
-    )
+    # Models judge for hours and imports take minutes, which no export and no report waits for.
+    groups = [KINDS.keys() - {IMPORT, RUN}, {IMPORT}, {RUN}]
+    processes = [JobProcess(settings) for _ in groups]
+    workers = [
+        Worker(
+            settings,
+            {kind: KINDS[kind] for kind in kinds},
+            metrics,
+            execute=execute or process.execute,
+            kept=(DISCARD, RESTORE),  # they tell what can be restored
+            cleanups=(forget_expired, delete_old_leases, forget_deliveries),
+            cleans_up=EXPORT in kinds,
+        )
+        for kinds, process in zip(groups, processes, strict=True)
+    ]
     outbox = Outbox(settings)
 
     @asynccontextmanager
     async def running(_app: FastAPI) -> AsyncIterator[None]:
         # As many requests at once as there are connections; more would only wait for one.
         anyio.to_thread.current_default_thread_limiter().total_tokens = settings.pool_size
-        worker.start()
-        model_worker.start()
+        for worker in workers:
+            worker.start()
         outbox.start()
         yield
-        worker.stop()
-        model_worker.stop()
+        for worker in workers:
+            worker.stop()
         outbox.stop()
-        process.close()
-        model_process.close()
+        for process in processes:
+            process.close()
         engine.dispose()
         probe.dispose()
         forget_process()
@@ -187,8 +187,7 @@ def create_app(settings: Settings, execute: JobExecutor | None = None) -> FastAP
     app.state.images = ImageStore(settings)
     app.state.service = JudgingService(engine)
     app.state.metrics = metrics
-    app.state.worker = worker
-    app.state.model_worker = model_worker
+    app.state.workers = workers
     # Links that sign someone in once: by the digest of their secret, who.
     app.state.one_time = {}
     app.state.provider = OpenIDProvider(settings) if settings.oidc_issuer else None

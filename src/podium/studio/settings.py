@@ -43,6 +43,9 @@ class Settings(BaseSettings):
     largest_request: int = Field(default=64 * 2**20, ge=1024)
     """The largest upload in bytes."""
 
+    job_seconds: float = Field(default=600.0, gt=0)
+    """How long one import, export, report or other job may take; a model has its own budget."""
+
     engines: list[str] = []
     """Search engines that candidates may be fetched from, each the start of its URLs.
 

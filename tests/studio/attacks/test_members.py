@@ -155,7 +155,10 @@ def test_search_engines_are_only_searched(search):
 @pytest.mark.parametrize(
     "search",
     [
-        ES | {"url": "http://search:9200/shop/_search", "template": SAFE},
+        ES | {
+            "url": "http://search:9200/shop/_search",
+            "template": '{"query": {"match": {"title": "{{query}}"}}}',
+        },
         ES | {"url": "http://search:9200/_search?routing=a&preference=_local"},
         SOLR | {"url": "http://search:9200/solr/shop/select", "template": SAFE},
         SOLR | {

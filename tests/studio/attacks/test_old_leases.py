@@ -47,8 +47,9 @@ def test_a_server_forgets_them_by_itself(engine, database):
     query = queries_of(engine, make_project(engine, [ann], queries=1))[0].id
     put(engine, query, ann, 1.0, 1e12)
     app = create_app(Settings(database=database))
-    app.state.worker._clean_up()
-    app.state.worker._engine.dispose()
+    app.state.workers[0]._clean_up()
+    for worker in app.state.workers:
+        worker._engine.dispose()
     app.state.engine.dispose()
     assert expiries(engine) == [1e12]
 

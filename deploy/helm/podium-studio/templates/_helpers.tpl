@@ -27,6 +27,7 @@ envFrom:
   - secretRef: { name: {{ .Values.existingSecret | quote }} }
 env:
   - { name: PODIUM_STUDIO_PUBLIC_URL, value: {{ .Values.publicUrl | quote }} }
+  - { name: PODIUM_STUDIO_TRUSTED_PROXIES, value: {{ .Values.trustedProxies | quote }} }
   {{- range $name, $value := .Values.env }}
   - { name: {{ $name | quote }}, value: {{ $value | quote }} }
   {{- end }}

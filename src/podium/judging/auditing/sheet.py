@@ -12,6 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from podium.data.csv_cells import harmless_cell, restored_cell
 from podium.data.files import writing
 from podium.data.seeds import generator
 from podium.errors import ArgumentError, DataError
@@ -22,7 +23,6 @@ from podium.judging.seeded_hash import hashed_uniform
 
 _GRADE_COLUMNS = ("query_id", "query", "document", "text", "answer")
 _PAIR_COLUMNS = ("query_id", "query", "a", "a_text", "b", "b_text", "answer")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A cell that begins so would be run by a spreadsheet."""
 _LONGEST = 32_000
 """Characters of a document that are shown: spreadsheets have no longer cells."""
@@ -108,7 +108,7 @@ def write_sheet(
                     hint="Give the candidates that the model judged.",
                 )
             cells += [item, text if len(text) <= _LONGEST else text[:_LONGEST] + " …"]
-        writer.writerow([*map(_harmless, cells), ""])
+        writer.writerow([*map(harmless_cell, cells), ""])
     # Spreadsheets take UTF-8 for what it is only with a byte order mark.
     with writing(path):
         Path(path).write_text(output.getvalue(), encoding="utf-8-sig")
@@ -167,21 +167,13 @@ def _vote(row: Mapping[str, str | None], columns: Sequence[str]) -> tuple[Unit, 
     answer = (row["answer"] or "").strip().upper()
     if not answer:
         return None
-    query = _restored(row["query_id"] or "")
+    query = restored_cell(row["query_id"] or "")
     if kinds == {"document"}:
         if answer not in map(str, range(len(GRADES))):
             raise DataError(f"{answer[:50]!r} is not a valid grade", hint="Write 0 to 4.")
-        return (query, _restored(row["document"] or "")), float(answer)
+        return (query, restored_cell(row["document"] or "")), float(answer)
     if answer not in _ANSWERS:
         raise DataError(f"{answer[:50]!r} is not a valid answer", hint="Write A, B or TIE.")
-    first, second = _restored(row["a"] or ""), _restored(row["b"] or "")
+    first, second = restored_cell(row["a"] or ""), restored_cell(row["b"] or "")
     value = _ANSWERS[answer]
     return (query, *sorted((first, second))), value if first < second else 0.0 - value
-
-
-def _harmless(cell: str) -> str:
-    return f"'{cell}" if cell.startswith(_FORMULA) else cell
-
-
-def _restored(cell: str) -> str:
-    return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULA) else cell

@@ -1,9 +1,9 @@
 """The log of a model's answers: provenance and cache in one file of JSON lines.
 
 Every answer is on disk before it counts, with the model, the rubric's hash, the tokens and the
-model's own words. Whoever asks the same again, after a crash or in another run, is answered from
-here. A question is the same if the model, the rubric, the texts and the number of the repetition
-are.
+model's own words, and every request before it is sent, in a line with what was spent so far.
+Whoever asks the same again, after a crash or in another run, is answered from here. A question is
+the same if the model, the rubric, the texts and the number of the repetition are.
 """
 
 from __future__ import annotations
@@ -86,6 +86,16 @@ class ModelAnswer:
         return self.confidence
 
 
+@dataclass(frozen=True)
+class _Spent:
+    """What a model took so far, also for requests without an answer."""
+
+    model: str
+    requests: int
+    prompt_tokens: int
+    answer_tokens: int
+
+
 class AnswerLog:
     """Answers of models, in a file or in memory. Use it in a ``with`` block, or close it.
 
@@ -105,6 +115,7 @@ class AnswerLog:
         self._claims: dict[str, threading.Lock] = {}
         self._answers: dict[str, ModelAnswer] = {}
         self._units: dict[tuple[str, str, tuple[str, ...]], ModelAnswer] = {}
+        self._spent: dict[str, _Spent] = {}
         self._stream: BinaryIO | None = None
         if self.path is not None:
             self._stream = self._opened(self.path)
@@ -116,12 +127,20 @@ class AnswerLog:
             return list(self._units.values())
 
     def charge(self, spending: Spending, model: str) -> None:
-        """Count what the answers of a model took: a run that goes on has no new budget."""
-        for answer in self.answers:
-            if answer.model == model:
-                spending.charge(
-                    answer.prompt_tokens, answer.answer_tokens, requests=answer.requests
-                )
+        """Count what a model took, now and from now on: a run that goes on has no new budget."""
+        answers: list[ModelAnswer | _Spent] = [each for each in self.answers if each.model == model]
+        # A log of Podium 0.1 has answers alone.
+        for each in [self._spent[model]] if model in self._spent else answers:
+            spending.charge(each.prompt_tokens, each.answer_tokens, requests=each.requests)
+
+        def keep(now: Spending) -> None:
+            spent = _Spent(model, now.requests, now.prompt_tokens, now.answer_tokens)
+            with self._lock:
+                self._spent[model] = spent
+                if self._stream is not None:
+                    self._write(json_line({"spent": asdict(spent)}))
+
+        spending.keep = keep
 
     def find(self, question: str) -> ModelAnswer | None:
         """The answer to a question, if there is one."""
@@ -190,13 +209,14 @@ class AnswerLog:
             content = stream.read()
             if content and b"\n" not in content:
                 raise DataError("is not a log of answers", path=path, hint="Name another file.")
-            answers, whole = parse_log(content, answer_from_json, path)
+            lines, whole = parse_log(content, _line_from_json, path)
             if whole < len(content):  # a line that a crash left unfinished
                 stream.truncate(whole)
         except BaseException:
             stream.close()
             raise
-        self._remember(answers)
+        self._remember(line for line in lines if isinstance(line, ModelAnswer))
+        self._spent = {line.model: line for line in lines if isinstance(line, _Spent)}
         return stream
 
     def _remember(self, answers: Iterable[ModelAnswer]) -> None:
@@ -244,7 +264,8 @@ def read_answers(path: str | os.PathLike[str]) -> list[ModelAnswer]:
         raise DataError(
             f"cannot be read ({error.strerror})", path=path, hint="Name a log of answers."
         ) from error
-    answers, _ = parse_log(content, answer_from_json, path)
+    lines, _ = parse_log(content, _line_from_json, path)
+    answers = [line for line in lines if isinstance(line, ModelAnswer)]
     if not answers:
         raise DataError("has no answers", path=path, hint="Let a model judge first.")
     return answers
@@ -265,6 +286,21 @@ _TYPES = {field.name: str(field.type) for field in fields(ModelAnswer)}
 _LABELS = {1: frozenset(map(str, range(len(GRADES)))), 2: frozenset({"A", "B", "TIE"})}
 """What may be said of one document, and of two."""
 _NEEDED = ("question", "model", "rubric", "rubric_hash", "query_id", "items", "label")
+
+
+def _line_from_json(content: dict[str, Any]) -> ModelAnswer | _Spent:
+    spent = content.get("spent")
+    if spent is None:
+        return answer_from_json(content)
+    names = {each.name for each in fields(_Spent)}
+    if (
+        not isinstance(spent, dict)
+        or spent.keys() != names
+        or not isinstance(spent["model"], str)
+        or not all(type(spent[name]) is int and spent[name] >= 0 for name in names - {"model"})
+    ):
+        raise DataError("does not say what was spent", hint="Name a log of answers.")
+    return _Spent(**spent)
 
 
 def answer_to_json(answer: ModelAnswer) -> dict[str, Any]:

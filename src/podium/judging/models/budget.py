@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from podium.errors import ArgumentError, PodiumError
@@ -17,8 +18,8 @@ class BudgetError(PodiumError):
 class Budget:
     """Limits on what is asked of an endpoint; None for no limit.
 
-    What an answer costs is known when it is there, so tokens and money may be exceeded by the
-    requests under way: at most one per connection.
+    A prompt is counted before it is sent, by an estimate; what its answer costs is known when it is
+    there. So tokens and money may be exceeded by the answers under way: at most one per connection.
 
     Attributes:
         requests: The most requests, repeated ones included.
@@ -52,6 +53,19 @@ class Budget:
         """The price of some tokens."""
         return (prompt_tokens * self.prompt_price + answer_tokens * self.answer_price) / 1e6
 
+    def check(self, requests: int, prompt_tokens: int, answer_tokens: int) -> None:
+        """BudgetError if one more request would be too many after what was spent."""
+        for limit, spent, unit in (
+            (self.requests, requests, "requests"),
+            (self.tokens, prompt_tokens + answer_tokens, "tokens"),
+            (self.money, self.cost(prompt_tokens, answer_tokens), "of money"),
+        ):
+            if limit is not None and spent >= limit:
+                raise BudgetError(
+                    f"the budget of {limit:,} {unit} is spent",
+                    hint="Answers so far are kept: raise the limit to go on.",
+                )
+
 
 class Spending:
     """What was spent of a budget, by all threads together.
@@ -61,6 +75,7 @@ class Spending:
         requests: Requests sent.
         prompt_tokens: Tokens of prompts.
         answer_tokens: Tokens of answers.
+        keep: Stores it after every change; a request is sent after that.
     """
 
     def __init__(self, budget: Budget) -> None:
@@ -68,6 +83,7 @@ class Spending:
         self.requests = 0
         self.prompt_tokens = 0
         self.answer_tokens = 0
+        self.keep: Callable[[Spending], object] = lambda _spending: None
         self._lock = threading.Lock()
 
     @property
@@ -75,25 +91,18 @@ class Spending:
         """What it cost."""
         return self.budget.cost(self.prompt_tokens, self.answer_tokens)
 
-    def take_request(self) -> None:
+    def take_request(self, prompt_tokens: int) -> None:
         """Count a request that is about to be sent; BudgetError if the budget is spent."""
-        budget = self.budget
         with self._lock:
-            for limit, spent, unit in (
-                (budget.requests, self.requests, "requests"),
-                (budget.tokens, self.prompt_tokens + self.answer_tokens, "tokens"),
-                (budget.money, self.money, "of money"),
-            ):
-                if limit is not None and spent >= limit:
-                    raise BudgetError(
-                        f"the budget of {limit:,} {unit} is spent",
-                        hint="Answers so far are kept: raise the limit to go on.",
-                    )
+            self.budget.check(self.requests, self.prompt_tokens, self.answer_tokens)
             self.requests += 1
+            self.prompt_tokens += prompt_tokens
+            self.keep(self)
 
     def charge(self, prompt_tokens: int, answer_tokens: int, *, requests: int = 0) -> None:
-        """Count tokens, and requests of an earlier run."""
+        """Count tokens that were not counted before, and requests of an earlier run."""
         with self._lock:
             self.prompt_tokens += prompt_tokens
             self.answer_tokens += answer_tokens
             self.requests += requests
+            self.keep(self)

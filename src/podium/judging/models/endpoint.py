@@ -163,22 +163,23 @@ class Endpoint:
             self._rest(failures)
             parameters = self._body(messages, schema, tokens, seed)
             body = json.dumps(parameters).encode()
+            prompt = estimated_tokens(len(body))
             with self._slots:
-                self.spending.take_request()
+                self.spending.take_request(prompt)
                 requests += 1
                 status, headers, content, problem = self._send(body, key)
             if status == 200:
                 try:
                     reply = parse_reply(content, len(body))
                 except DataError as error:
-                    # It may have been charged for, so the budget counts its prompt.
-                    self.spending.charge(estimated_tokens(len(body)), 0)
+                    # It may have been charged for, so its prompt stays counted.
                     problem = error.problem
                     failures += 1
                     continue
-                self.spending.charge(reply.prompt_tokens, reply.answer_tokens)
+                self.spending.charge(reply.prompt_tokens - prompt, reply.answer_tokens)
                 return Exchange(reply, requests)
             if status:
+                self.spending.charge(-prompt, 0)
                 problem = f"answered {status}: {_printable(content)}"
                 if status in _REFUSED_PARAMETER and self._leave_out(content, parameters):
                     continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sqlalchemy import Connection, and_, delete, func, or_, select, update
+from sqlalchemy import Connection, and_, delete, func, null, or_, select, update
 
 from podium.studio.accounts.audit import record
 from podium.studio.accounts.service import (
@@ -16,7 +16,17 @@ from podium.studio.accounts.service import (
 from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
 from podium.studio.store.rows import UserRow, fetch_all, fetch_one
-from podium.studio.store.tables import AuditRecord, CrowdWorker, Membership, SignInFailure, User
+from podium.studio.store.tables import (
+    AuditRecord,
+    CrowdWorker,
+    Delivery,
+    LogEntry,
+    Membership,
+    Project,
+    ProjectQuery,
+    SignInFailure,
+    User,
+)
 from podium.studio.store.tokens import new_secret
 from podium.studio.translations import languages
 
@@ -145,7 +155,7 @@ def anonymise(connection: Connection, by: int | None, user_id: int) -> None:
     connection.execute(
         delete(SignInFailure).where(
             or_(
-                SignInFailure.key == f"account:{row.email}",
+                SignInFailure.key.in_([f"account:{row.email}", f"reset-of:{row.email}"]),
                 SignInFailure.key.startswith(f"pair:{row.email}|", autoescape=True),
             )
         )
@@ -158,6 +168,8 @@ def anonymise(connection: Connection, by: int | None, user_id: int) -> None:
     connection.execute(
         update(AuditRecord).where(or_(signing_in, address == row.email)).values(details={})
     )
+    connection.execute(delete(Delivery).where(Delivery.content["to"].as_string() == row.email))
+    _forget_comments(connection, user_id)
     connection.execute(
         update(CrowdWorker)
         .where(CrowdWorker.user_id == user_id)
@@ -178,6 +190,26 @@ def anonymise(connection: Connection, by: int | None, user_id: int) -> None:
         )
     )
     record(connection, by, None, "anonymised an account", user=user_id)
+
+
+def _forget_comments(connection: Connection, user_id: int) -> None:
+    """Remove what someone wrote about judgments in their own words."""
+    written = or_(LogEntry.user_id == user_id, LogEntry.manager_id == user_id)
+    connection.execute(
+        update(LogEntry).where(written, LogEntry.reason.is_not(None)).values(reason=None)
+    )
+    rows = connection.execute(
+        select(LogEntry.id, LogEntry.replies, Project.questions)
+        .join(ProjectQuery, ProjectQuery.id == LogEntry.query_id)
+        .join(Project, Project.id == ProjectQuery.project_id)
+        .where(LogEntry.user_id == user_id, LogEntry.replies.is_not(None))
+    ).all()
+    for row in rows:
+        options = {each["name"] for each in row.questions if each["options"]}
+        kept = {name: reply for name, reply in (row.replies or {}).items() if name in options}
+        connection.execute(
+            update(LogEntry).where(LogEntry.id == row.id).values(replies=kept or null())
+        )
 
 
 def set_language(connection: Connection, user_id: int, language: str) -> None:

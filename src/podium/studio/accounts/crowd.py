@@ -180,13 +180,12 @@ def note_completion(connection: Connection, user_id: int) -> None:
 
 
 def _known_worker(connection: Connection, link: _Link, external_id: str) -> int | None:
-    """The account of a worker who came by another link of the same project and platform."""
+    """The account of a worker who came by another link, whatever the name of its parameter."""
     return connection.scalar(
         select(CrowdWorker.user_id)
         .join(CrowdLink, CrowdLink.id == CrowdWorker.link_id)
         .where(
             CrowdLink.project_id == link.project_id,
-            CrowdLink.parameter == link.parameter,
             CrowdWorker.external_id == external_id,
         )
         .order_by(CrowdWorker.user_id)

@@ -33,8 +33,9 @@ def mail_invitation(
         "%(name)s invites you to judge search results in the project\n"
         '"%(project)s". Open this link to join:\n\n%(link)s\n\n'
         "If you do not know what this is about, ignore this e-mail.\n",
-        name=who.person.name,
-        project=who.project.name,
+        # In one line each: they must not look like a part of the e-mail.
+        name=" ".join(who.person.name.split()),
+        project=" ".join(who.project.name.split()),
         link=link,
     )
     content = {

@@ -9,7 +9,7 @@ from functools import cache
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
-from sqlalchemy import Connection, delete, insert, or_, select, update
+from sqlalchemy import Connection, delete, func, insert, or_, select, update
 
 from podium.studio.errors import RefusedError
 from podium.studio.store.enums import Role
@@ -32,7 +32,9 @@ from podium.studio.store.tokens import digest, new_secret
 _HASHER = PasswordHasher()
 _SHORTEST = 10
 _LONGEST = 1000
-_ADDRESS = re.compile(r"[^@\s\x00-\x1f]+@[^@\s\x00-\x1f]+")
+_ADDRESS = re.compile(r"(?!.*=\?)[\w.!#$%&'*+/=?^`{|}~-]+@[\w.-]+")
+"""Without what mail programs read as more than an address: lists, comments, encoded words."""
+_MOST_TOKENS = 50
 
 
 @dataclass(frozen=True)
@@ -184,6 +186,16 @@ def new_api_token(connection: Connection, user_id: int, name: str, days: float) 
     """Create an API token; its secret is shown once."""
     secret = "podium_" + new_secret()
     now = time.time()
+    # Two requests at the same time: the second waits here, and counts the first one's token.
+    connection.execute(select(User.id).where(User.id == user_id).with_for_update())
+    connection.execute(
+        delete(ApiToken).where(ApiToken.user_id == user_id, ApiToken.expires_at < now)
+    )
+    count = connection.scalar(select(func.count()).where(ApiToken.user_id == user_id))
+    if (count or 0) >= _MOST_TOKENS:
+        raise RefusedError(
+            429, "An account has at most %(most)s API tokens: revoke one.", most=_MOST_TOKENS
+        )
     connection.execute(
         insert(ApiToken).values(
             user_id=user_id,

@@ -13,7 +13,9 @@ from enum import StrEnum
 from pathlib import Path
 
 from sqlalchemy import ColumnElement, Connection, Engine, and_, func, insert, or_, select, update
+from sqlalchemy.orm import aliased
 
+from podium.errors import DataError
 from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
 from podium.studio.settings import Settings
@@ -61,6 +63,7 @@ class JobContext:
         job: The job's row.
         share: How much of it is done, from 0 to 1; the worker passes it on.
         lost: Whether it is no longer theirs: it was cancelled, or another worker has it.
+        end: Until when it may take, by the clock of `time.monotonic`.
     """
 
     engine: Engine
@@ -68,12 +71,25 @@ class JobContext:
     job: JobRow
     share: float = field(default=0.0)
     lost: bool = field(default=False)
+    end: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.end = time.monotonic() + self.settings.job_seconds
 
     def progress(self, share: float) -> None:
-        """Note how much is done; LostError if nobody waits for the rest."""
+        """Note how much is done; JobLostError if nobody waits for the rest."""
         self.share = share
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Check between two steps, however small, that the job is wanted and within its time."""
         if self.lost:
             raise JobLostError
+        if time.monotonic() > self.end:
+            raise DataError(
+                f"it took longer than {self.settings.job_seconds:g} s, and was stopped",
+                hint="Split it, or have PODIUM_STUDIO_JOB_SECONDS raised.",
+            )
 
     def check(self, connection: Connection) -> None:
         """Refuse to go on in a transaction if the job is someone else's by now, or cancelled."""
@@ -152,8 +168,17 @@ def enqueue(
 
 
 def claim(connection: Connection, worker: str, kinds: list[str]) -> JobRow | None:
-    """The oldest job that nobody is at, now this worker's, or None."""
+    """A job that nobody is at, now this worker's, or None.
+
+    Projects take turns: the next job is of the one whose last job was the longest ago.
+    """
     now = time.time()
+    earlier = aliased(Job)
+    last_turn = (
+        select(func.max(earlier.alive_at))
+        .where(earlier.project_id == Job.project_id, earlier.kind.in_(kinds), earlier.attempts > 0)
+        .scalar_subquery()
+    )
     row = connection.execute(
         select(Job.id, Job.attempts)
         .where(
@@ -163,9 +188,9 @@ def claim(connection: Connection, worker: str, kinds: list[str]) -> JobRow | Non
                 and_(Job.state == State.RUNNING.value, Job.alive_at < now - DEAD_AFTER),
             ),
         )
-        .order_by(Job.id)
+        .order_by(func.coalesce(last_turn, 0.0), Job.id)
         .limit(1)
-        .with_for_update(skip_locked=True)
+        .with_for_update(skip_locked=True, of=Job)
     ).one_or_none()
     if row is None:
         return None

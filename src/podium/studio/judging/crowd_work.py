@@ -6,11 +6,13 @@ import time
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, and_, exists, func, or_, select
+from sqlalchemy.orm import aliased
 
 from podium.studio.accounts.crowd import REMOVED
+from podium.studio.errors import RefusedError
 from podium.studio.judging.modes import NO_ITEM
 from podium.studio.judging.open_work import OpenWork
-from podium.studio.store.enums import Mode
+from podium.studio.store.enums import Kind, Mode
 from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import (
     AssessorProgress,
@@ -20,6 +22,9 @@ from podium.studio.store.tables import (
     LogEntry,
     ProjectQuery,
 )
+
+_MOST_SKIPPED = 0.25
+"""The most skips per judgment of one who is done because nothing is left."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +70,53 @@ def crowd_work(connection: Connection, project: ProjectRow, user_id: int) -> Cro
     is_done = (
         count >= needed
         or all(link.is_completed for link in live)  # the code was shown, and stays
-        or _nothing_left(connection, project, user_id, judged=count)
+        or (
+            _nothing_left(connection, project, user_id, judged=count)
+            and _skips(connection, project.id, user_id) <= _MOST_SKIPPED * count
+        )
     )
     return CrowdWork(needed, count, live[-1].code if is_done else None)
+
+
+def check_may_undo(connection: Connection, project_id: int, user_id: int) -> None:
+    """Refuse to take back what a worker got a completion code for."""
+    judged, paid = connection.execute(
+        select(
+            select(AssessorProgress.judgments)
+            .where(AssessorProgress.project_id == project_id, AssessorProgress.user_id == user_id)
+            .scalar_subquery(),
+            select(func.sum(CrowdLink.judgments))
+            .join(CrowdWorker, CrowdWorker.link_id == CrowdLink.id)
+            .where(
+                CrowdLink.project_id == project_id,
+                CrowdWorker.user_id == user_id,
+                CrowdWorker.completed_at.is_not(None),
+            )
+            .scalar_subquery(),
+        )
+    ).one()
+    if paid is not None and (judged or 0) <= paid:
+        raise RefusedError(
+            409, "You have your completion code: judgments cannot be undone any more."
+        )
+
+
+def _skips(connection: Connection, project_id: int, user_id: int) -> int:
+    """How many tasks someone skipped that they did not take back."""
+    undo = aliased(LogEntry)
+    undone = exists().where(undo.query_id == LogEntry.query_id, undo.undoes == LogEntry.place)
+    statement = (
+        select(func.count())
+        .select_from(LogEntry)
+        .join(ProjectQuery, ProjectQuery.id == LogEntry.query_id)
+        .where(
+            ProjectQuery.project_id == project_id,
+            LogEntry.user_id == user_id,
+            LogEntry.kind == Kind.SKIP.value,
+            ~undone,
+        )
+    )
+    return connection.scalar(statement) or 0
 
 
 def _nothing_left(

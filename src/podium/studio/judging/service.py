@@ -26,6 +26,7 @@ from podium.studio.judging.answer_choices import (
     answer_entries,
     changed_entries,
 )
+from podium.studio.judging.crowd_work import check_may_undo
 from podium.studio.judging.entry_gate import EntryGate
 from podium.studio.judging.judgment_counts import count_judgment
 from podium.studio.judging.judgment_log import append, append_undo, update_query
@@ -71,6 +72,11 @@ class _RecordedRow(NamedTuple):
     late: bool
     counts: bool
     project_id: int
+    kind: str
+    left: int | None
+    right: int | None
+    value: int | None
+    purpose: str
 
 
 _LEASE = Prepared(
@@ -95,9 +101,20 @@ _QUERY = Prepared(
     ProjectQueryRow,
 )
 _RECORDED = Prepared(
-    select(LogEntry.user_id, LogEntry.late, LogEntry.counts, ProjectQuery.project_id)
+    select(
+        LogEntry.user_id,
+        LogEntry.late,
+        LogEntry.counts,
+        ProjectQuery.project_id,
+        LogEntry.kind,
+        LogEntry.left,
+        LogEntry.right,
+        LogEntry.value,
+        LogEntry.purpose,
+    )
     .join(ProjectQuery, ProjectQuery.id == LogEntry.query_id)
-    .where(LogEntry.token == bindparam("key"), LogEntry.part == 0),
+    .where(LogEntry.token == bindparam("key"))
+    .order_by(LogEntry.part),
     _RecordedRow,
 )
 
@@ -287,7 +304,7 @@ class JudgingService:
             raise RefusedError(404, "This task belongs to another project.")
         # Two copies of an answer may both see the lease; only one of them removes it.
         if leased is None or not leases.remove(connection, token):
-            result = self._recorded(connection, project, who.user_id, token)
+            result = self._recorded(connection, project, who.user_id, token, choice)
             if not more or project.paused or self._gate.stop(connection, project, who.user_id):
                 return (result, None), []
             next_task, states = self.next_in(connection, project, who, after)
@@ -353,6 +370,7 @@ class JudgingService:
         if _RECORDED.one(connection, key=token) is not None:
             return self.next_in(connection, project, who)
         check_not_archived(project)
+        check_may_undo(connection, project.id, who.user_id)
         query_id = query_to_undo(connection, project.id, who.user_id, answer)
         if query_id is None:
             raise RefusedError(404, "There is nothing to undo.")
@@ -374,7 +392,7 @@ class JudgingService:
         if project.paused or stop == "training":
             update_query(connection, query, state, locked.query_leases, opened=True)
             return NoTask("paused" if project.paused else "training"), [(query.id, state)]
-        again = _task_of(undone, state, who.user_id)
+        again = _task_of(undone, state, who.user_id, locked.query_leases.held)
         if again is not None:
             return self._dispatcher.lease(connection, project, locked, who, again), [
                 (query.id, state)
@@ -404,6 +422,8 @@ class JudgingService:
         if _RECORDED.one(connection, key=change.token) is not None:
             return None, []
         check_not_archived(project)
+        if change.choice in (None, SKIP):
+            check_may_undo(connection, project.id, user_id)
         query_id = query_to_undo(connection, project.id, user_id, answer)
         if query_id is None:
             raise RefusedError(404, "The answer does not exist.")
@@ -503,15 +523,27 @@ class JudgingService:
         return self._cache.take(connection, project, query)
 
     def _recorded(
-        self, connection: Connection, project: ProjectRow, user_id: int, token: UUID
+        self, connection: Connection, project: ProjectRow, user_id: int, token: UUID, choice: str
     ) -> AnswerResult:
         """The result of an answer that was recorded before; an error if there is none."""
-        row = _RECORDED.one(connection, key=token)
-        if row is None or row.project_id != project.id:
+        rows = _RECORDED.rows(connection, key=token)
+        if not rows or rows[0].project_id != project.id:
             raise RefusedError(404, "The task does not exist.")
-        if row.user_id != user_id:
+        if rows[0].user_id != user_id:
             raise RefusedError(403, "This task was assigned to someone else.")
-        return AnswerResult(True, row.late, row.counts)
+        if not _matches(rows, project, choice):
+            raise RefusedError(409, "This task has another answer by now, which was kept.")
+        return AnswerResult(True, rows[0].late, rows[0].counts)
+
+
+def _matches(rows: Sequence[_RecordedRow], project: ProjectRow, choice: str) -> bool:
+    """Whether a choice adds the entries that were recorded."""
+    recorded = [AnswerEntry(Kind(row.kind), row.left or 0, row.right, row.value) for row in rows]
+    sides = [side for row in rows for side in (row.left, row.right) if side is not None]
+    if recorded[0].kind is Kind.BAD and len(sides) == 1:
+        return choice in ("bad-left", "bad-right")  # with which other it was shown is not recorded
+    task = JudgingTask(sides[0], sides[1] if len(sides) > 1 else NO_ITEM, Purpose(rows[0].purpose))
+    return recorded == answer_entries(Mode(project.mode), task, choice, grade_names(project.scale))
 
 
 def _still_counts(state: QueryState, task: JudgingTask, user_id: int, held: list[HeldPair]) -> bool:
@@ -523,7 +555,9 @@ def _still_counts(state: QueryState, task: JudgingTask, user_id: int, held: list
     return any(each.pair == task.pair for each in state.open(user_id))
 
 
-def _task_of(undone: list[QueryLogEntry], state: QueryState, user_id: int) -> JudgingTask | None:
+def _task_of(
+    undone: list[QueryLogEntry], state: QueryState, user_id: int, held: list[HeldPair]
+) -> JudgingTask | None:
     """The task of an undone answer, if it can be asked again."""
     first = undone[0]
     if first.purpose is Purpose.ADJUDICATE:
@@ -534,6 +568,9 @@ def _task_of(undone: list[QueryLogEntry], state: QueryState, user_id: int) -> Ju
     named = {item for entry in undone for item in (entry.left, entry.right) if item is not None}
     for task in state.open(user_id):
         if named <= {task.left, task.right}:
+            others = sum(each.pair == task.pair and each.user_id != user_id for each in held)
+            if others >= state.mode.missing(task):
+                return None  # who got it after a skip is at it
             if first.kind is Kind.VERDICT and first.left is not None and first.right is not None:
                 return JudgingTask(first.left, first.right)
             return task

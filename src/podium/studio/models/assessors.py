@@ -11,15 +11,17 @@ from sqlalchemy import Connection, Integer, cast, func, insert, select, update
 
 from podium.errors import DataError
 from podium.judging import Budget, Rubric
+from podium.judging.models.budget import Spending
 from podium.judging.models.rubric import parse_rubric, rubric_text
 from podium.studio.accounts.audit import record
 from podium.studio.accounts.identity import Member, check_not_archived
 from podium.studio.accounts.service import add_user
 from podium.studio.errors import RefusedError
-from podium.studio.jobs.queue import UNDER_WAY, enqueue
+from podium.studio.jobs.queue import UNDER_WAY, JobContext, JobLostError, enqueue
 from podium.studio.judging.scales import grade_names
 from podium.studio.models.endpoints import endpoint_key
 from podium.studio.settings import Settings
+from podium.studio.store.database import in_transaction
 from podium.studio.store.enums import Mode
 from podium.studio.store.rows import JobRow, ProjectRow, fetch_all, fetch_one
 from podium.studio.store.tables import Job, ModelAnswerRecord, ModelAssessor, User
@@ -106,6 +108,9 @@ class ModelRow(NamedTuple):
     prompt_price: float
     answer_price: float
     created_at: float
+    requests: int
+    prompt_tokens: int
+    answer_tokens: int
 
     @property
     def budget(self) -> Budget:
@@ -117,7 +122,7 @@ class ModelRow(NamedTuple):
 
 @dataclass(frozen=True)
 class ModelSpending:
-    """What a model's answers took so far.
+    """What a model took so far.
 
     Attributes:
         answers: How many answers there are.
@@ -179,7 +184,7 @@ def add_model(
 def change_budget(
     connection: Connection, who: Member, model_id: int, budget: ModelBudget
 ) -> ModelRow:
-    """Give a model another budget; a run under way keeps the one it began with."""
+    """Give a model another budget, also for a run under way."""
     row = model_row(connection, who.project.id, model_id)
     values = budget.model_dump()
     connection.execute(update(ModelAssessor).where(ModelAssessor.id == row.id).values(**values))
@@ -208,19 +213,69 @@ def models_of(connection: Connection, project_id: int) -> list[ModelRow]:
 
 
 def spending_of(connection: Connection, row: ModelRow) -> ModelSpending:
-    """What a model's answers took so far."""
-    totals = connection.execute(
+    """What a model took so far."""
+    answers, usable = connection.execute(
         select(
-            func.count(),
-            func.coalesce(func.sum(cast(ModelAnswerRecord.usable, Integer)), 0),
-            func.coalesce(func.sum(ModelAnswerRecord.requests), 0),
-            func.coalesce(func.sum(ModelAnswerRecord.prompt_tokens), 0),
-            func.coalesce(func.sum(ModelAnswerRecord.answer_tokens), 0),
+            func.count(), func.coalesce(func.sum(cast(ModelAnswerRecord.usable, Integer)), 0)
         ).where(ModelAnswerRecord.assessor_id == row.id)
     ).one()
-    answers, good, requests, prompt_tokens, answer_tokens = map(int, totals)
-    money = row.budget.cost(prompt_tokens, answer_tokens)
-    return ModelSpending(answers, answers - good, requests, prompt_tokens, answer_tokens, money)
+    now = model_row(connection, row.project_id, row.id)
+    return ModelSpending(
+        answers,
+        answers - int(usable),
+        now.requests,
+        now.prompt_tokens,
+        now.answer_tokens,
+        now.budget.cost(now.prompt_tokens, now.answer_tokens),
+    )
+
+
+class StoredSpending(Spending):
+    """What a model spent, in the database before a request is sent: all runs share one budget.
+
+    Args:
+        work: The job in which the model judges.
+        row: The model's row.
+    """
+
+    def __init__(self, work: JobContext, row: ModelRow) -> None:
+        super().__init__(row.budget)
+        self._work = work
+        self._row = row
+
+    def take_request(self, prompt_tokens: int) -> None:
+        """Count a request that is about to be sent; BudgetError if the budget is spent."""
+
+        def take(connection: Connection) -> None:
+            self._work.check(connection)
+            # Another run's request waits here, and sees this one.
+            rows = select(ModelAssessor.__table__).where(ModelAssessor.id == self._row.id)
+            now = fetch_one(connection, rows.with_for_update(), ModelRow)
+            if now is None:
+                raise JobLostError
+            now.budget.check(now.requests, now.prompt_tokens, now.answer_tokens)
+            self._add(connection, 1, prompt_tokens, 0)
+
+        in_transaction(self._work.engine, take)
+
+    def charge(self, prompt_tokens: int, answer_tokens: int, *, requests: int = 0) -> None:
+        """Count tokens that were not counted before."""
+        in_transaction(
+            self._work.engine, lambda c: self._add(c, requests, prompt_tokens, answer_tokens)
+        )
+
+    def _add(
+        self, connection: Connection, requests: int, prompt_tokens: int, answer_tokens: int
+    ) -> None:
+        connection.execute(
+            update(ModelAssessor)
+            .where(ModelAssessor.id == self._row.id)
+            .values(
+                requests=ModelAssessor.requests + requests,
+                prompt_tokens=ModelAssessor.prompt_tokens + prompt_tokens,
+                answer_tokens=ModelAssessor.answer_tokens + answer_tokens,
+            )
+        )
 
 
 def start_run(connection: Connection, who: Member, settings: Settings, model_id: int) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
 from typing import TypeVar
 
 from sqlalchemy import Connection, insert, select, update
@@ -26,7 +27,7 @@ from podium.studio.judging.judged import JudgedQuery, load_judged_query
 from podium.studio.judging.judgment_counts import count_judgment
 from podium.studio.judging.modes import GradesMode, PairsMode, QueryLogEntry
 from podium.studio.models.answers import StoredAnswers
-from podium.studio.models.assessors import ModelRow, model_row, spending_of
+from podium.studio.models.assessors import ModelRow, StoredSpending, model_row
 from podium.studio.models.endpoints import endpoint_key
 from podium.studio.models.view import model_view
 from podium.studio.projects.service import project_row
@@ -44,6 +45,7 @@ _LOOK_EVERY = 0.5
 def run_model(work: JobContext) -> None:
     """Run a job in which a model judges."""
     model_id = int(work.job.parameters["model"])
+    work.end = inf  # it may take hours, within its own budget
     row = reading(work.engine, lambda c: model_row(c, work.job.project_id, model_id))
     project = reading(work.engine, lambda c: project_row(c, work.job.project_id))
     with _endpoint(work, row) as endpoint:
@@ -69,16 +71,14 @@ def run_model(work: JobContext) -> None:
 
 @contextmanager
 def _endpoint(work: JobContext, row: ModelRow) -> Iterator[Endpoint]:
-    """The model's endpoint; what earlier runs spent counts."""
-    spent = reading(work.engine, lambda c: spending_of(c, row))
+    """The model's endpoint; what other runs spent counts."""
     with Endpoint(
         f"{row.endpoint}#{row.model}",
         key=endpoint_key(row.endpoint, work.settings.models),
         connections=row.connections,
-        budget=row.budget,
         sleep=lambda seconds: _sleep(work, seconds),
     ) as endpoint:
-        endpoint.spending.charge(spent.prompt_tokens, spent.answer_tokens, requests=spent.requests)
+        endpoint.spending = StoredSpending(work, row)
         yield endpoint
 
 

@@ -188,6 +188,7 @@ def add_query(
     project: ProjectRow,
     entry: CandidateList,
     rankings: Mapping[str, Sequence[str]] | None = None,
+    go_on: Callable[[], object] = lambda: None,
 ) -> int:
     """Add a query with its candidates to a project, and return its id.
 
@@ -197,6 +198,7 @@ def add_query(
         entry: The query. If all candidates have scores, they are sorted by score, which saves
             judgments.
         rankings: Whole rankings to compare, by name, each a list of document ids.
+        go_on: Called before each document that has to be sanitised; it may raise.
     """
     items = [candidate.document_id for candidate in entry.candidates]
     _check(entry, items)
@@ -239,7 +241,7 @@ def add_query(
                 "item": candidate.document_id,
                 "title": storable(candidate.title),
                 "text": storable(candidate.text),
-                "html": _sanitized(candidate, entry),
+                "html": _sanitized(candidate, entry, go_on),
                 "url": storable(candidate.url),
                 "score": candidate.score,
                 "extra": storable_metadata(candidate.metadata, candidate.document_id),
@@ -273,7 +275,9 @@ def add_queries(
     return count
 
 
-def _sanitized(candidate: data.Candidate, entry: CandidateList) -> str:
+def _sanitized(candidate: data.Candidate, entry: CandidateList, go_on: Callable[[], object]) -> str:
+    if candidate.html:
+        go_on()
     try:
         return storable(sanitized(candidate.html))
     except DataError as error:

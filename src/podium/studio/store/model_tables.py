@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ForeignKey, SmallInteger, String, Text, UniqueConstraint
+from sqlalchemy import BigInteger, ForeignKey, SmallInteger, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from podium.studio.json_types import JsonObject
@@ -38,6 +38,10 @@ class ModelAssessor(Base):
     prompt_price: Mapped[float]
     answer_price: Mapped[float]
     created_at: Mapped[float]
+    requests: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    """Requests of all its runs, counted before they are sent."""
+    prompt_tokens: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    answer_tokens: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
 
 
 class ModelAnswerRecord(Base):

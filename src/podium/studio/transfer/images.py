@@ -3,11 +3,14 @@
 Whoever imports documents chooses the addresses, so none is trusted: only hosts that the settings
 list are called, only at public addresses or in listed networks, and the connection goes to the
 address that was checked, whatever the name stands for a moment later. A redirect is checked like
-the first address. What comes back must be a raster image by its first bytes, and not too large.
+the first address. What comes back must be a raster image by its first bytes, and not too large:
+neither in bytes nor, as Pillow reads its header, in pixels. Its pixels are left to browsers, which
+decode them in a sandbox; here, a decoder's fault would be the server's.
 """
 
 from __future__ import annotations
 
+import io
 import ipaddress
 import os
 import socket
@@ -18,7 +21,10 @@ from hashlib import sha256
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
+import anyio
+import anyio.to_thread
 import httpx
+from PIL import Image
 
 from podium.studio.errors import RefusedError
 from podium.studio.settings import Settings
@@ -26,8 +32,10 @@ from podium.studio.store.listed_urls import listed_entry
 
 MAX_BYTES = 5 << 20
 """The largest picture."""
+MAX_PIXELS = 40_000_000
+"""The most pixels of one: a hundred kilobytes may stand for gigabytes in a browser."""
 SECONDS = 10.0
-"""How long fetching one may take."""
+"""How long fetching one may take, from the name of its host to the last byte."""
 MAX_CACHED = 512 << 20
 """How many bytes of pictures are kept."""
 KEPT_SECONDS = 86400.0
@@ -47,7 +55,8 @@ _MAGIC = (
 )
 """The first bytes of raster images: an SVG can hold scripts, and is refused."""
 
-
+_FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "AVIF")
+"""The same, as Pillow calls them."""
 _TUNNELS = [ipaddress.ip_network(net) for net in ("64:ff9b::/96", "2002::/16", "2001::/32")]
 """Addresses that stand for others, which may be private."""
 
@@ -137,29 +146,40 @@ class ImageStore:
         return Picture(content, kind)
 
     def _fetch(self, url: str) -> bytes:
-        end = time.monotonic() + SECONDS
-        for _ in range(_MAX_REDIRECTS + 1):
-            if not self.allows(url):
-                raise _UnavailableError("its host sends elsewhere")
-            following = self._ask(url, end)
-            if isinstance(following, bytes):
-                return following
-            url = urljoin(url, following)
+        try:
+            content = anyio.run(self._fetch_in_time, url)
+        except TimeoutError as error:
+            raise _UnavailableError("it takes too long") from error
+        _check_pixels(content)
+        return content
+
+    async def _fetch_in_time(self, url: str) -> bytes:
+        # A host that sends a byte now and then is cut off all the same: each wait can be cancelled.
+        with anyio.fail_after(SECONDS):
+            for _ in range(_MAX_REDIRECTS + 1):
+                if not self.allows(url):
+                    raise _UnavailableError("its host sends elsewhere")
+                following = await self._ask(url)
+                if isinstance(following, bytes):
+                    return following
+                url = urljoin(url, following)
         raise _UnavailableError("there are too many redirects")
 
-    def _ask(self, url: str, end: float) -> bytes | str:
+    async def _ask(self, url: str) -> bytes | str:
         """The bytes of a picture, or where its host redirects to."""
         parts = urlsplit(url)
         host = parts.hostname or ""
         port = parts.port or (443 if parts.scheme == "https" else 80)
-        address = self._address(host, port)
+        address = await anyio.to_thread.run_sync(self._address, host, port, abandon_on_cancel=True)
         named = f"[{address}]" if ":" in address else address
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         body = bytearray()
         try:
             # Without the environment's proxies and .netrc: the address is called, nothing else.
-            with (
-                httpx.Client(follow_redirects=False, trust_env=False, timeout=SECONDS) as client,
+            async with (
+                httpx.AsyncClient(
+                    follow_redirects=False, trust_env=False, timeout=SECONDS
+                ) as client,
                 client.stream(
                     "GET",
                     f"{parts.scheme}://{named}:{port}{path}",
@@ -176,14 +196,12 @@ class ImageStore:
                     return str(answer.headers["location"])
                 if answer.status_code != 200:
                     raise _UnavailableError(f"its host answered with status {answer.status_code}")
-                for chunk in answer.iter_raw(1 << 16):
+                async for chunk in answer.aiter_raw():
                     body += chunk
                     if len(body) > MAX_BYTES:
                         raise _UnavailableError(f"it is larger than {MAX_BYTES >> 20} MiB")
                     if media_type(bytes(body[:32])) is None and len(body) >= 32:
                         raise _UnavailableError("it is not a PNG, JPEG, GIF, WebP or AVIF image")
-                    if time.monotonic() > end:
-                        raise _UnavailableError("it takes too long")
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise _UnavailableError(
                 f"its host cannot be reached ({type(error).__name__})"
@@ -223,6 +241,19 @@ class ImageStore:
             _delete_oldest(self._folder)
         except OSError:
             return  # it is shown all the same
+
+
+def _check_pixels(content: bytes) -> None:
+    """Refuse a picture that is too large once it is decoded, or that nobody could decode."""
+    try:
+        with Image.open(io.BytesIO(content), formats=_FORMATS) as image:
+            pixels = image.width * image.height
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise _UnavailableError("it has too many pixels") from error
+    except Exception as error:  # a damaged file makes Pillow's readers raise whatever they do
+        raise _UnavailableError("it is damaged") from error
+    if pixels > MAX_PIXELS:
+        raise _UnavailableError("it has too many pixels")
 
 
 def _read(path: Path) -> bytes | None:

@@ -173,7 +173,7 @@ def _add_all(
                 f"the project would have more than {MAX_QUERIES} queries",
                 hint="Create another project.",
             )
-        add_query(connection, project, read.entry, rankings)
+        add_query(connection, project, read.entry, rankings, work.go_on)
         added += 1
         if fetched is None:
             # How many there will be is not known: the bar nears its end without reaching it.

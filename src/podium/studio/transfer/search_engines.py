@@ -25,6 +25,7 @@ from podium.studio.json_types import JsonObject
 from podium.studio.store.listed_urls import listed_entry
 from podium.studio.store.metadata import plain_fields
 from podium.studio.transfer.readers import MAX_DEPTH, ImportedQuery, QueryText
+from podium.studio.transfer.search_grammar import refused_in_search, refused_in_solr
 
 _SECONDS = 20.0
 _MAX_BYTES = 32 << 20
@@ -33,27 +34,8 @@ _SEARCHES = {"opensearch": ("_search",), "elasticsearch": ("_search",), "solr": 
 _READS = {"routing", "preference", "search_pipeline", "search_type", "request_cache",
           "ignore_unavailable", "allow_no_indices", "expand_wildcards"}  # fmt: skip
 """What may stand after the path of OpenSearch and Elasticsearch; Solr takes all in the body."""
-_SEARCH_BODY = {"aggregations", "aggs", "collapse", "docvalue_fields", "explain", "ext", "fields",
-                "from", "highlight", "indices_boost", "knn", "min_score", "post_filter", "query",
-                "rank", "rescore", "retriever", "runtime_mappings", "script_fields", "search_after",
-                "search_pipeline", "size", "sort", "_source", "stats", "stored_fields", "suggest",
-                "terminate_after", "timeout", "track_scores", "track_total_hits"}  # fmt: skip
-"""What a search of OpenSearch or Elasticsearch may have in its body: no document is among it."""
-_SOLR_BODY = {"query", "filter", "fields", "sort", "limit", "offset", "params", "queries", "facet"}
 _INDEX = re.compile(r"[A-Za-z0-9*-][A-Za-z0-9*,._-]*")
 """Names of indices, aliases and collections; what begins with an underscore is an action."""
-_SOLR_HANDLERS = re.compile(r"(qt|wt|tr|v|stream|shards|json|command|expr|update)(\..*)?")
-"""Parameters that choose another handler, writer or host than the path names."""
-_SOLR_PARSERS = {"lucene", "dismax", "edismax", "simple", "field", "term", "terms", "prefix",
-                 "bool", "boost", "func", "frange", "knn", "collapse", "parent", "child",
-                 "rerank", "ltr"}  # fmt: skip
-"""Query parsers that read the named index alone: ``xmlparser`` opens what its XML refers to, and
-``join`` reads other collections."""
-_SOLR_READERS = {"xmlparser", "join", "graph"}
-"""Query parsers that a JSON request can name by a key."""
-_LOCAL_PARAMS = re.compile(r"\{!\s*(?:([\w.-]+)(?![\w.-]*\s*=))?([^}]*)")
-"""Local params: ``{!parser key=value}`` or ``{!key=value}``."""
-_LOCAL_TYPE = re.compile(r"\btype\s*=\s*[\"']?([^\s\"'}]*)")
 QUERY, SIZE = "{{query}}", "{{size}}"
 
 DEFAULTS = {
@@ -141,14 +123,21 @@ def check_search(search: EngineSearch, engines: Sequence[str]) -> JsonObject:
         raise RefusedError(
             422, "The template must be a JSON object with “%(query)s” in it.", query=QUERY
         )
-    body = _SOLR_BODY if search.kind == "solr" else _SEARCH_BODY
-    if odd := sorted(template.keys() - body):
+    if (refused := _refused(search, template)) is not None:
         raise RefusedError(
-            422, "“%(name)s” in the template is not part of a search request.", name=odd[0]
+            422,
+            "The template may not use “%(name)s”: only what reads the named index alone is "
+            "allowed.",
+            name=refused,
         )
-    if search.kind == "solr":
-        _check_solr(template)
     return template
+
+
+def _refused(search: EngineSearch, request: object) -> str | None:
+    """The first part of a request that is not allowed, if there is one."""
+    assert isinstance(request, dict)
+    refused = refused_in_solr if search.kind == "solr" else refused_in_search
+    return next((name[:200] for name in refused(request)), None)
 
 
 def _check_reads(search: EngineSearch, engine: str) -> None:
@@ -172,43 +161,6 @@ def _check_reads(search: EngineSearch, engine: str) -> None:
         raise RefusedError(422, "%(name)s: set it in the template, not in the URL.", name=odd[0])
 
 
-def _check_solr(template: JsonObject) -> None:
-    parameters = template.get("params", {})
-    if not isinstance(parameters, dict) or any(map(_SOLR_HANDLERS.fullmatch, parameters)):
-        raise RefusedError(422, "The template's params must not choose a handler, writer or host.")
-    try:
-        _check_parsers(template, "the template")
-    except DataError as error:
-        raise RefusedError(422, str(error)) from error
-
-
-def _check_parsers(request: object, where: str) -> None:
-    for parser in _solr_parsers(request):
-        if parser not in _SOLR_PARSERS:
-            raise DataError(
-                f"{where} uses Solr's query parser {parser!r}, which may read more than the index",
-                hint=f"Use one of {', '.join(sorted(_SOLR_PARSERS))}.",
-            )
-
-
-def _solr_parsers(value: object, name: str = "") -> Iterator[str]:
-    """The query parsers that a Solr request chooses: in local params, by type and by JSON keys."""
-    if isinstance(value, dict):
-        for key, each in value.items():
-            if key in _SOLR_READERS:
-                yield key
-            yield from _solr_parsers(each, key)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _solr_parsers(each, name)
-    elif isinstance(value, str):
-        if name == "defType":
-            yield value
-        for short, rest in _LOCAL_PARAMS.findall(value):
-            yield short or "lucene"
-            yield from _LOCAL_TYPE.findall(rest)
-
-
 def fetch(
     search: EngineSearch, asked: Sequence[QueryText], engines: Sequence[str]
 ) -> Iterator[ImportedQuery]:
@@ -224,9 +176,12 @@ def fetch(
     ) as client:
         for each in asked:
             request = bound(template, each.query, search.depth)
-            if search.kind == "solr":
-                # The query's words may choose a parser as well.
-                _check_parsers(request, f"query {each.query_id!r}")
+            # The query's words may choose a parser of Solr as well.
+            if _refused(search, request) is not None:
+                raise DataError(
+                    f"Solr would read query {each.query_id!r} as more than words",
+                    hint="Leave out {!, ${ and _query_.",
+                )
             response = _ask(client, search.url, request)
             yield ImportedQuery(_candidates(search, each, response))
 

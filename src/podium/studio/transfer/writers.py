@@ -26,6 +26,7 @@ from podium.data import (
     write_prefs,
     write_qrels,
 )
+from podium.data.csv_cells import harmless_cell
 from podium.data.formats.parquet import parquet_writer, table_schema, write_row_groups
 from podium.data.grouping import Strings
 from podium.data.json_lines import json_line
@@ -43,7 +44,6 @@ from podium.studio.store.database import reading
 from podium.studio.store.enums import Kind, Mode, Purpose
 from podium.studio.store.tables import QueryCandidate
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes a cell for a formula by."""
 _SPACE = r"[\s\x00-\x20]"
 """What separates columns where IDs are words."""
@@ -236,8 +236,8 @@ def _label_cells(engine: Engine, each: JudgedQuery, ties: bool) -> Iterator[list
     for candidate in next(_candidates(engine, each, ties)).candidates:
         if candidate.label is not None:
             yield [
-                each.query.name, _cell(each.query.text), candidate.document_id,
-                _cell(candidate.title), f"{candidate.label:.6g}",
+                each.query.name, harmless_cell(each.query.text), candidate.document_id,
+                harmless_cell(candidate.title), f"{candidate.label:.6g}",
             ]  # fmt: skip
 
 
@@ -249,11 +249,12 @@ def _log_cells(_engine: Engine, each: JudgedQuery, _ties: bool) -> Iterator[list
             if entry.kind is Kind.WITHDRAW:
                 stands = each.state.withdrawal_of(entry.left) == entry.position
             yield [
-                each.query.name, _cell(each.query.text), f"{entry.at:.3f}", entry.user,
+                each.query.name, harmless_cell(each.query.text), f"{entry.at:.3f}", entry.user,
                 _kind_of_assessor(entry), entry.kind.value, *_names(each, entry),
                 "" if entry.value is None else entry.value,
                 entry.purpose.value, entry.counts, stands, f"{entry.seconds:.1f}",
-                _cell(entry.reason or ""), json.dumps(entry.replies) if entry.replies else "",
+                harmless_cell(entry.reason or ""),
+                json.dumps(entry.replies) if entry.replies else "",
             ]  # fmt: skip
 
 
@@ -263,16 +264,6 @@ def _names(each: JudgedQuery, entry: QueryLogEntry) -> list[str]:
     if isinstance(each.state.mode, RankingsMode) and entry.kind is not Kind.WITHDRAW:
         items = list(each.state.mode.names)
     return ["" if at is None else items[at] for at in (entry.left, entry.right)]
-
-
-def _cell(text: str) -> str:
-    """A text that no spreadsheet takes for a formula.
-
-    Example:
-        >>> _cell("=HYPERLINK(1)"), _cell("shoes")
-        ("'=HYPERLINK(1)", 'shoes')
-    """
-    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _csv_writer(header: list[str]) -> Callable[[IO[bytes], Iterable[list[object]]], int]:

@@ -253,6 +253,23 @@ def admin(person: Annotated[Person, Depends(signed_in)]) -> Person:
     return person
 
 
+def wake_workers(request: Request) -> None:
+    """Let the server's workers look for a new job at once."""
+    for worker in request.app.state.workers:
+        worker.wake()
+
+
+def public_url(request: Request) -> str:
+    """Where browsers reach the server, for links: its setting, or the address it listens at.
+
+    A Host header would send whoever opens a link wherever its sender likes.
+    """
+    configured = str(request.app.state.settings.public_url).rstrip("/")
+    host, port = request.scope.get("server") or ("localhost", None)
+    named = f"[{host}]" if ":" in host else host
+    return configured or f"{request.url.scheme}://{named}:{port or 80}"
+
+
 def check_browser(person: Person) -> None:
     """Refuse programs: an API token must not give its account access that outlives it."""
     if not person.csrf:

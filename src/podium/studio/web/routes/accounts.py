@@ -109,7 +109,12 @@ _SHOWN = AccountOut.model_fields.keys() - {"user"}
 
 @router.patch("/accounts/{user}", status_code=204, operation_id="change_account")
 def change_account(request: Request, who: AnAdmin, user: Number, change: AccountChange) -> None:
-    """Disable or enable an account, or make its owner an administrator or no longer one."""
+    """Disable or enable an account, or make its owner an administrator or no longer one.
+
+    An administrator is appointed in a browser only.
+    """
+    if change.is_admin:
+        check_browser(who)
 
     def work(connection: Connection) -> None:
         administration.account_numbered(connection, user)
@@ -125,10 +130,9 @@ def change_account(request: Request, who: AnAdmin, user: Number, change: Account
 def reset_password(request: Request, who: AnAdmin, user: Number) -> NewPasswordOut:
     """Give someone a new password. Their sessions and API tokens end.
 
-    Your own can be reset in a browser only.
+    In a browser only: an API token would live on in that account.
     """
-    if user == who.id:
-        check_browser(who)
+    check_browser(who)
     word = in_transaction(
         request.app.state.engine, lambda c: administration.reset_password(c, who.id, user)
     )

@@ -22,7 +22,7 @@ from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode
 from podium.studio.store.rows import ProjectRow
 from podium.studio.store.text import storable
-from podium.studio.web.access import AManager, AnyMember
+from podium.studio.web.access import AManager, AnyMember, wake_workers
 from podium.studio.web.routes.judging import Side, side_of
 
 router = APIRouter(prefix="/api/v1/projects/{project}/adjudication", tags=["adjudication"])
@@ -146,7 +146,7 @@ def refresh(request: Request, who: Member) -> bool:
     report = reading(engine, lambda c: reports.report_of(c, who.project.id))
     stale = reports.is_stale(report, progress.entries, time.time())
     if stale and reports.request_report(engine, who.project.id, who.person.id):
-        request.app.state.worker.wake()
+        wake_workers(request)
     return report is None or report.entries != progress.entries
 
 

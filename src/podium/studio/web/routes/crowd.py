@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from podium.studio.accounts import crowd
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.text import storable
-from podium.studio.web.access import AManager
+from podium.studio.web.access import AManager, public_url
 from podium.studio.web.routes.judging import Number
 
 router = APIRouter(prefix="/api/v1/projects/{project}/crowd-links", tags=["crowd workers"])
@@ -64,8 +64,7 @@ def make_link(request: Request, who: AManager, body: CrowdLinkIn) -> NewCrowdLin
     secret = in_transaction(
         request.app.state.engine, lambda c: crowd.make_link(c, who, **body.model_dump())
     )
-    base = request.app.state.settings.public_url or str(request.base_url)
-    return NewCrowdLinkOut(link=f"{base.rstrip('/')}/crowd/{secret}")
+    return NewCrowdLinkOut(link=f"{public_url(request)}/crowd/{secret}")
 
 
 @router.delete("/{link}", status_code=204, operation_id="remove_crowd_link")

@@ -17,7 +17,7 @@ from podium.studio.projects.progress import ProjectProgress, project_progress
 from podium.studio.reporting import reports
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.rows import ReportRow
-from podium.studio.web.access import AManager
+from podium.studio.web.access import AManager, wake_workers
 from podium.studio.web.languages import language_of
 
 router = APIRouter(prefix="/api/v1/projects/{project}", tags=["dashboard"])
@@ -94,5 +94,5 @@ def present(request: Request, who: Member) -> tuple[ProjectProgress, ReportRow |
     progress, row = reading(engine, work)
     stale = reports.is_stale(row, progress.entries, time.time())
     if stale and reports.request_report(engine, who.project.id, who.person.id):
-        request.app.state.worker.wake()
+        wake_workers(request)
     return progress, row

@@ -31,7 +31,7 @@ async def readyz(request: Request) -> JSONResponse:
     """Whether the database answers and has the tables of this version, and the worker works."""
     state = request.app.state
     problem = await anyio.to_thread.run_sync(_database_problem, state.probe, limiter=state.probing)
-    if problem is None and not state.worker.is_alive():
+    if problem is None and not all(worker.is_alive() for worker in state.workers):
         problem = "the worker has stopped"
     if problem is not None:
         return JSONResponse({"status": problem}, 503)

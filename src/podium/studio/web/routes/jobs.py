@@ -33,7 +33,7 @@ from podium.studio.transfer.imports import (
 from podium.studio.transfer.readers import MAX_DEPTH, Upload
 from podium.studio.transfer.search_engines import EngineSearch, check_search
 from podium.studio.transfer.tables import TableColumns, preview_table
-from podium.studio.web.access import AManager, UploadRoute
+from podium.studio.web.access import AManager, UploadRoute, wake_workers
 from podium.studio.web.routes.judging import Number
 
 _PLACE: JsonObject = {"prefix": "/api/v1/projects/{project}", "tags": ["imports and exports"]}
@@ -278,7 +278,7 @@ def _queue(request: Request, who: Member, kind: str, parameters: JsonObject) -> 
         return JobRow(*connection.execute(select(Job.__table__).where(Job.id == number)).one())
 
     row = in_transaction(request.app.state.engine, work)
-    request.app.state.worker.wake()
+    wake_workers(request)
     return job_out(row)
 
 

@@ -16,7 +16,7 @@ from podium.studio.json_types import JsonObject
 from podium.studio.projects import assignments as sharing
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
-from podium.studio.web.access import AManager
+from podium.studio.web.access import AManager, public_url
 from podium.studio.web.languages import language_of
 from podium.studio.web.routes.judging import Number
 
@@ -213,5 +213,4 @@ def audit(
 
 def join_link(request: Request, secret: str) -> str:
     """The address of an invitation, as browsers reach it."""
-    base = request.app.state.settings.public_url or str(request.base_url)
-    return f"{base.rstrip('/')}/join/{secret}"
+    return f"{public_url(request)}/join/{secret}"

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from podium.studio.accounts import members as people
 from podium.studio.accounts.audit import record
 from podium.studio.accounts.identity import Member, Person
-from podium.studio.accounts.service import new_api_token
+from podium.studio.accounts.service import check_not_crowd_worker, new_api_token
 from podium.studio.errors import RefusedError, first_problem
 from podium.studio.json_types import JsonObject
 from podium.studio.messages import Message
@@ -154,6 +154,7 @@ def make_token(request: Request, who: AnyPerson, form: FormValues) -> Response:
         )
 
     def work(connection: Connection) -> str:
+        check_not_crowd_worker(connection, who.id)
         record(connection, who.id, None, "created an API token", name=name)
         return new_api_token(connection, who.id, name, int(days))
 

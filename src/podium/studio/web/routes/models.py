@@ -15,7 +15,7 @@ from podium.studio.models import assessors, audits
 from podium.studio.models.endpoints import endpoint_choices
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.rows import JobRow
-from podium.studio.web.access import AManager
+from podium.studio.web.access import AManager, wake_workers
 from podium.studio.web.routes.judging import Number
 
 router = APIRouter(prefix="/api/v1/projects/{project}/models", tags=["language models"])
@@ -104,7 +104,7 @@ def get_model(request: Request, who: AManager, model: Number) -> ModelOut:
 def change_budget(
     request: Request, who: AManager, model: Number, body: assessors.ModelBudget
 ) -> ModelOut:
-    """Give a model another budget, for its next run."""
+    """Give a model another budget, also for a run under way."""
     return in_transaction(
         request.app.state.engine,
         lambda c: _out(c, assessors.change_budget(c, who, model, body)),
@@ -120,7 +120,7 @@ def run_model(request: Request, who: AManager, model: Number) -> ModelOut:
         return _out(connection, assessors.model_row(connection, who.project.id, model))
 
     started = in_transaction(request.app.state.engine, work)
-    request.app.state.model_worker.wake()
+    wake_workers(request)
     return started
 
 
@@ -144,7 +144,7 @@ def stop_model(request: Request, who: AManager, model: Number) -> ModelOut:
 def request_audit(request: Request, who: AManager, model: Number) -> ModelAuditOut:
     """Hold a model's judgments against people's, in the background; returns the last audit."""
     in_transaction(request.app.state.engine, lambda c: audits.request_audit(c, who, model))
-    request.app.state.worker.wake()
+    wake_workers(request)
     return get_audit(request, who, model)
 
 

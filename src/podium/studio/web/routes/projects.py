@@ -24,7 +24,7 @@ from podium.studio.store.rows import ProjectQueryRow, ProjectRow, fetch_all
 from podium.studio.store.tables import ProjectQuery
 from podium.studio.store.text import storable
 from podium.studio.transfer.project_copies import copy_project
-from podium.studio.web.access import AManager, AnAdmin, AnOwner, AnyMember, AnyPerson
+from podium.studio.web.access import AManager, AnAdmin, AnOwner, AnyMember, AnyPerson, wake_workers
 
 router = APIRouter(prefix="/api/v1", tags=["projects"])
 
@@ -153,7 +153,7 @@ def copy(request: Request, who: AManager, body: CopyRequest) -> ProjectOut:
         return _project_out(row, Role.OWNER, project_progress(connection, project_id))
 
     copied = in_transaction(request.app.state.engine, work)
-    request.app.state.worker.wake()
+    wake_workers(request)
     return copied
 
 

@@ -32,7 +32,7 @@ from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.rows import JobRow
 from podium.studio.store.tables import Job, LogEntry
 from podium.studio.store.text import storable
-from podium.studio.web.access import AManager
+from podium.studio.web.access import AManager, wake_workers
 from podium.studio.web.routes.dashboard import present
 from podium.studio.web.routes.jobs import JobOut, job_out
 from podium.studio.web.routes.judging import Number
@@ -267,7 +267,7 @@ def _queued(request: Request, enqueue: Callable[[Connection], int]) -> JobOut:
         return JobRow(*connection.execute(select(Job.__table__).where(Job.id == number)).one())
 
     row = in_transaction(request.app.state.engine, work)
-    request.app.state.worker.wake()
+    wake_workers(request)
     return job_out(row)
 
 
