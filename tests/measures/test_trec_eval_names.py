@@ -161,7 +161,9 @@ def test_how_many_measures_a_text_stands_for(text: str, count: int) -> None:
     assert (result.conventions == TREC_EVAL) == (text != "P")
 
 
-@pytest.mark.parametrize("name", ["gm_map", "infAP", "num_ret", "G", "binG", "utility", "unj_5", "11pt_avg"])
+@pytest.mark.parametrize(
+    "name", ["gm_map", "infAP", "num_ret", "G", "binG", "utility", "unj_5", "11pt_avg"]
+)
 def test_its_names_imply_its_conventions(name: str) -> None:
     assert tool_of(name) == "trec_eval"
 
