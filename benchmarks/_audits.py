@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -116,15 +117,17 @@ def _kappa(votes: Doubles) -> float:
     return (agree - chance) / (1 - chance) if chance < 1 else float("nan")
 
 
+def _kappa_of(votes: Doubles, units: Ints) -> float:
+    return _kappa(votes[units])
+
+
 def _kappa_coverage(queries: int, repeats: int, draws: int) -> float:
     random = np.random.default_rng(queries)
     truth = _kappa(_votes(random, [_RIGHT, _RIGHT], 1_000_000, 10, 0.5)[0])
     covered = 0
     for _ in range(repeats):
         votes, of_query = _votes(random, [_RIGHT, _RIGHT], 10 * queries, 10, 0.5)
-        ends = cluster_interval(
-            lambda units, votes=votes: _kappa(votes[units]), of_query, draws=draws
-        )
+        ends = cluster_interval(partial(_kappa_of, votes), of_query, draws=draws)
         covered += ends.low <= truth <= ends.high
     return covered / repeats
 
@@ -135,7 +138,9 @@ def _random_models(queries: int, repeats: int) -> float:
     of_use = 0
     for _ in range(repeats):
         votes, of_query = _votes(random, [0.5, *[_RIGHT] * 3], 10 * queries, 10, 0.5)
-        ids = [(f"q{query}", f"d{unit}") for unit, query in enumerate(of_query)]
+        ids: list[tuple[str, ...]] = [
+            (f"q{query}", f"d{unit}") for unit, query in enumerate(of_query)
+        ]
         answers = [
             ModelAnswer(str(unit), "m", "r", "h", query, (document,), str(int(votes[unit, 0])))
             for unit, (query, document) in enumerate(ids)
