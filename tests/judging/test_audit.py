@@ -190,7 +190,7 @@ def test_few_queries_have_no_intervals_and_no_verdict():
         answers = [
             grade_answer(*unit, int(value)) for unit, value in zip(ids, votes[:, 0], strict=True)
         ]
-        people = {
+        people: dict[str, dict[tuple[str, ...], float]] = {
             name: dict(zip(ids, votes[:, column].tolist(), strict=True))
             for column, name in enumerate(PEOPLE, 1)
         }

@@ -100,7 +100,9 @@ def test_coverage_and_bias_with_values_of_0_and_1(people, accuracy):
     assert covered >= stats.binom.ppf(0.001, repeats, 0.92)
     assert sum(each.human_low <= rate <= each.human_high for each in results) >= 0.9 * repeats
     means = [each.mean for each in results]
-    assert np.mean(means) == pytest.approx(rate, abs=3.3 * np.std(means) / math.sqrt(repeats))
+    assert np.mean(means) == pytest.approx(
+        rate, abs=float(3.3 * np.std(means) / math.sqrt(repeats))
+    )
     assert all(each.high > each.low for each in results)
 
 

@@ -228,7 +228,7 @@ def test_fewer_digits_say_the_same():
     X[-1, 0] = np.nan
     short = module._shortened(X)
     np.testing.assert_array_equal(short.astype(np.float32), X)
-    assert module._shortened(np.float32([0.4, 0.134364])).tolist() == [0.4, 0.134364]
+    assert module._shortened(np.array([0.4, 0.134364], np.float32)).tolist() == [0.4, 0.134364]
     assert max(len(repr(value)) for value in short[:200].ravel().tolist()) <= 15
     np.testing.assert_array_equal(module._shortened(X.astype(np.float64)), X.astype(np.float64))
 

@@ -134,7 +134,7 @@ def queries_to_show(test: MeanTest, bound: float, level: float, power: float = 0
         missed = 1.0 - level ** (1.0 / queries)
         unseen = max(bound - test.least, 0.0) * missed / (1.0 - missed)
         if test.deviation == 0:
-            return gap > unseen
+            return bool(gap > unseen)
         error = test.deviation / math.sqrt(queries)
         freedom = queries * test.effective - 1.0
         if freedom <= 0:
