@@ -189,6 +189,7 @@ def test_ctrl_c_loses_nothing_and_kill_at_most_a_second(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.xdist_group("cluster")
 def test_a_killed_raylet_loses_no_task(raylets: Raylets, three: Cluster, tmp_path: Path) -> None:
     results = tmp_path / "results.parquet"
