@@ -259,9 +259,9 @@ def test_what_is_expected_of_a_sample_holds() -> None:
 def test_nothing_is_expected_of_other_judgments(judged: str) -> None:
     truth, part, old, new = simulated(np.random.default_rng(0), judged)
     if judged == "chosen":
-        for each in next_judgments("P@10", part, old, new, count=200).documents:
+        for each in next_judgments("nDCG@10", part, old, new, count=100).documents:
             part[each.query_id][each.document_id] = truth[each.query_id][each.document_id]
-    plan = next_judgments("P@10", part, old, new)
+    plan = next_judgments("nDCG@10", part, old, new)
     assert plan.expected is None
     assert plan.why_unknown
     assert plan.least is not None
