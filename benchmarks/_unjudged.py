@@ -1,21 +1,18 @@
-"""Unjudged documents: are bounds bounds, and do expectations and chances come true?"""
+"""Unjudged documents: are bounds bounds, and do expectations come true?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass
 from itertools import combinations, product
-from unittest.mock import patch
 
 import numpy as np
 
 from benchmarks._gates import TREC, GateRow, dl21
-from benchmarks._null_queries import Doubles
 from podium.data import Judgments, Rankings
 from podium.measures import conventions_named, parse_measure
-from podium.measures.comparison import unjudged as tested
-from podium.measures.comparison.next_judgments import JudgingPlan, judging_plan
-from podium.measures.comparison.unjudged import unjudged_documents
+from podium.measures.comparison.next_judgments import stays
+from podium.measures.comparison.unjudged import LabelTrial
 
 BOUNDED = (
     "nDCG@3", "nDCG", "DCG@3", "NGain", "LevelNDCG", "kNDCG(k=3)", "ERR@3", "ERR",
@@ -27,8 +24,6 @@ BOUNDED = (
 _THIRDS = {"nDCG@10": 8, "P@10": 3, "RR@10": 3}
 """How often a third is drawn; the 66 pairs of one third are not independent of each other."""
 _BOUNDS = (-0.1, -0.05, -0.02, 0.02, 0.05, 0.1)
-_BINS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.99, 1.0 + 1e-9)
-_FEWEST = 30
 _ROUNDING = 1e-6
 
 
@@ -60,14 +55,12 @@ def bound_violations(name: str, cases: int, *, seed: int, conventions: str = "po
     measure, chosen = parse_measure(name), conventions_named(conventions)
     violations = 0
     for _ in range(4):
-        trial = tested._Trial.of(measure, chosen, *_cases(random, cases // 4))
+        trial = LabelTrial.of(measure, chosen, *_cases(random, cases // 4))
         _, first, sizes = np.unique(trial.query, return_index=True, return_counts=True)
         within = np.arange(len(trial.query)) - np.repeat(first, sizes)
         labels = np.array(list(product(trial.levels, repeat=int(sizes.max()))))
         every = trial.of_draws(labels[:, within])
-        for most in (tested._MOST_LABELINGS, 1):
-            with patch.object(tested, "_MOST_LABELINGS", most):
-                bounds = trial.bounds()
+        for bounds in (trial.bounds(), trial.bounds(most_tried=1)):
             assert bounds is not None
             for bound in bounds:
                 values = every[:, bound.query]
@@ -109,44 +102,74 @@ def _only(judgments: Judgments, kept: np.ndarray) -> Judgments:  # type: ignore[
     return Judgments.from_columns(ids[kept], documents[kept], judgments.labels[kept])
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What is expected of a difference with a part of the judgments, and what it is with all."""
+
+    why_unknown: str
+    difference: float
+    expected: float
+    deviation: float
+    truth: float
+
+
 def outcome(
-    name: str, full: Judgments, part: Judgments, baseline: Rankings, system: Rankings
-) -> tuple[JudgingPlan, float]:
-    """The plan with a part of the judgments, and the difference once it is followed."""
+    name: str,
+    full: Judgments,
+    part: Judgments,
+    baseline: Rankings,
+    system: Rankings,
+    *,
+    chosen: int = 0,
+) -> Outcome:
+    """What is expected with a part of the judgments, after some documents more are chosen."""
     measure, conventions = parse_measure(name), conventions_named("podium")
-    # Bounds and swings take most of the time, and are not what is measured here.
-    with patch.multiple(tested, _MOST_BOUNDED=0, _TRIALS=1):
-        unjudged = unjudged_documents(measure, conventions, part, baseline, system)
-    plan = judging_plan(measure, unjudged, count=1, bound=0.0)
-    trial = tested._Trial.of(measure, conventions, part, baseline, system)
-    ids = part.query_ids.to_pylist()
-    known = {}
     queries = np.array(full.query_ids.to_pylist())[full.query_of_row].tolist()
-    for query, document, label in zip(
-        queries, full.document_ids.to_pylist(), full.labels.tolist(), strict=True
-    ):
-        known[query, document] = label
-    labels = [
-        known.get((ids[query], document), 0.0)
-        for query, document in zip(trial.query.tolist(), trial.document_ids, strict=True)
-    ]
-    return plan, float(np.nanmean(trial.of_draws(np.array([labels]))))
+    pairs = zip(queries, full.document_ids.to_pylist(), strict=True)
+    known = dict(zip(pairs, full.labels.tolist(), strict=True))
+    ids = part.query_ids.to_pylist()
+    trial = LabelTrial.of(measure, conventions, part, baseline, system)
+    likely = trial.likely_labels()
+    labels = np.array(
+        [
+            known.get((ids[query], document), 0.0)
+            for query, document in zip(trial.query.tolist(), trial.document_ids, strict=True)
+        ]
+    )
+    if chosen:
+        best = np.argsort(-trial.swings(likely), kind="stable")[:chosen]
+        more = Judgments.from_columns(
+            [*np.array(ids)[part.query_of_row], *np.array(ids)[trial.query[best]]],
+            [*part.document_ids.to_pylist(), *np.array(trial.document_ids)[best]],
+            [*part.labels, *labels[best]],
+        )
+        return outcome(name, full, more, baseline, system)
+    return Outcome(
+        likely.why_unknown,
+        float(np.nanmean(trial.as_judged())),
+        *trial.expectation(likely),
+        float(np.nanmean(trial.of_draws(labels[None]))),
+    )
 
 
 def calibration(quick: bool) -> list[GateRow]:
     """``plan --next`` for the pairs of the twelve runs with a third judged."""
     full, runs = dl21()
     pairs = list(combinations(runs.values(), 2))
-    held, known, cases = [], [], []
+    held, known = [], []
+    turns: dict[str, list[bool]] = {"0": [], "others": []}
     for name, count in {"nDCG@10": 1}.items() if quick else _THIRDS.items():
         for part in thirds(full, count):
             for baseline, system in pairs[:: 11 if quick else 1]:
-                plan, truth = outcome(name, full, part, baseline, system)
-                known.append(plan.expected is not None)
-                if plan.expected is None or plan.deviation is None:
+                plan = outcome(name, full, part, baseline, system)
+                known.append(not plan.why_unknown)
+                if plan.why_unknown:
                     continue
-                held.append(abs(truth - plan.expected) <= 1.96 * plan.deviation)
-                cases += [(name, bound, *_turned(plan, bound, truth)) for bound in (0.0, *_BOUNDS)]
+                held.append(abs(plan.truth - plan.expected) <= 1.96 * plan.deviation)
+                for bound in (0.0, *_BOUNDS):
+                    if stays(plan.difference, plan.expected, plan.deviation, bound):
+                        turned = (plan.difference > bound) != (plan.truth > bound)
+                        turns["others" if bound else "0"].append(turned)
     share = 100 * float(np.mean(held))
     rows = [
         GateRow("a third judged: 95 % statements that hold", share, 90.0, True, "%"),
@@ -160,62 +183,41 @@ def calibration(quick: bool) -> list[GateRow]:
     ]
     if not quick:  # of few pairs, all may hold
         rows.append(GateRow("a third judged: 95 % statements, at most", share, 98.0, False, "%"))
-    for what, zero in (("0", True), ("others", False)):
-        chances, turns = np.array([(c, t) for _, b, c, t in cases if (b == 0.0) == zero]).T
-        rows.append(
-            GateRow(
-                f"chance to turn, bound {what}: largest gap of a bin",
-                _gap(chances, turns),
-                0.05,
-                False,
-                "",
-            )
-        )
+    for bounds, cases in turns.items():
+        what = f'"unlikely to turn", bound {bounds}'
+        rows.append(GateRow(f"{what}: turned", 100 * float(np.mean(cases)), 5.0, False, "%"))
+        if not quick:
+            rows.append(GateRow(f"{what}: cases", len(cases), 30.0, True, "cases"))
     return rows
-
-
-def _turned(plan: JudgingPlan, bound: float, truth: float) -> tuple[float, bool]:
-    chance = replace(plan, bound=bound, could_turn=True).chance_to_turn
-    assert chance is not None
-    return chance, (plan.difference > bound) != (truth > bound)
-
-
-def _gap(chances: Doubles, turns: Doubles) -> float:
-    """The largest distance between the mean chance and the share that turned, over the bins."""
-    bins = np.digitize(chances, _BINS)
-    gaps = [
-        abs(float(np.mean(turns[bins == each])) - float(np.mean(chances[bins == each])))
-        for each in np.unique(bins)
-        if np.sum(bins == each) >= _FEWEST
-    ]
-    return max(gaps, default=0.0)
 
 
 def pools(quick: bool) -> list[GateRow]:
     """Where judged documents are no sample, nothing may be expected."""
     full, runs = dl21()
     random = np.random.default_rng(5)
-    said = {"two other runs": [], "the baseline and another run": [], "depth 3 of both": []}  # type: ignore[var-annotated]
+    third = next(thirds(full, 1))
+    known: dict[str, list[bool]] = {}
     for baseline, system in list(combinations(runs.values(), 2))[:: 22 if quick else 2]:
         others = [run for run in runs.values() if run is not baseline and run is not system]
         one, two = random.permutation(len(others))[:2].tolist()
-        for way, chosen, depth in (
-            ("two other runs", [others[one], others[two]], 10),
-            ("the baseline and another run", [baseline, others[one]], 10),
-            ("depth 3 of both", [baseline, system], 3),
+        for way, part, chosen in (
+            ("pool of two other runs", pooled(full, [others[one], others[two]], 10), 0),
+            ("pool of the baseline and another run", pooled(full, [baseline, others[one]], 10), 0),
+            ("pool of depth 3 of both", pooled(full, [baseline, system], 3), 0),
+            ("first of both, 100 chosen", pooled(full, [baseline, system], 1), 100),
+            ("a third judged, 100 chosen", third, 100),
         ):
-            part = pooled(full, chosen, depth)
-            plan, _ = outcome("nDCG@10", full, part, baseline, system)
-            said[way].append(plan.expected is not None)
+            plan = outcome("nDCG@10", full, part, baseline, system, chosen=chosen)
+            known.setdefault(way, []).append(not plan.why_unknown)
     return [
         GateRow(
-            f"pool of {way}: plans with an expectation",
+            f"{way}: plans with an expectation",
             100 * float(np.mean(each)),
             10.0,
             False,
             "%",
         )
-        for way, each in said.items()
+        for way, each in known.items()
     ]
 
 

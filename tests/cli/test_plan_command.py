@@ -54,7 +54,9 @@ def test_next_documents_are_those_of_the_function() -> None:
     plan = next_judgments("nDCG@10", "truth.qrels", "old.run", "new.run", count=7)
     assert printed["documents"] == [vars(each) for each in plan.documents]
     assert len(printed["documents"]) == 7
-    assert printed["chance_to_turn"] == plan.chance_to_turn
+    assert printed["could_turn"] == plan.could_turn
+    assert printed["unlikely_to_turn"] == plan.unlikely_to_turn
+    assert not [key for key in printed if "chance" in key]
     table = [line.split("\t") for line in succeed(*FILES, "--next", "7").splitlines()]
     assert [row[:2] for row in table[1:]] == [
         [each.query_id, each.document_id] for each in plan.documents
@@ -67,7 +69,7 @@ def test_a_pipe_is_told_why_nothing_is_expected() -> None:
     assert done.returncode == 0
     assert b"cannot be learned: no irrelevant document" in done.stderr
     printed = json.loads(succeed("plan", "few.qrels", *FILES[2:], "--next", "7", "--json"))
-    assert printed["expected"] is printed["deviation"] is printed["chance_to_turn"] is None
+    assert printed["expected"] is printed["deviation"] is printed["unlikely_to_turn"] is None
     assert "no irrelevant document" in printed["why_unknown"]
     assert printed["least"] < 0 < printed["most"]
 

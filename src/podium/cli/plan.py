@@ -127,7 +127,8 @@ def _print_next(plan: JudgingPlan, *, as_json: bool) -> None:
             "least": plan.least,
             "most": plan.most,
             "exact": plan.exact,
-            "chance_to_turn": plan.chance_to_turn,
+            "could_turn": plan.could_turn,
+            "unlikely_to_turn": plan.unlikely_to_turn,
             "unjudged": plan.unjudged,
             "documents": [vars(each) for each in plan.documents],
         }
@@ -151,7 +152,7 @@ def _print_next(plan: JudgingPlan, *, as_json: bool) -> None:
             f"{plan.measure!r}: the difference is {plan.difference:+.4f} as judged.",
             *_outlook(plan),
             "swing: the standard deviation of the mean difference that is due to this document"
-            + (", if every label were as likely." if plan.why_unknown else "."),
+            + (", if unjudged ones are like those judged." if plan.why_unknown else "."),
         ]
     )
 
@@ -169,12 +170,12 @@ def _outlook(plan: JudgingPlan) -> list[str]:
             f"Whatever their labels, it will be from {plan.least:+.4f} to {plan.most:+.4f} "
             f"({kind})."
         )
-    chance = plan.chance_to_turn
     if not plan.could_turn:
         facts.append("So its sign cannot turn.")
-    elif chance is not None:
-        share = "less than 1%" if chance < 0.01 else f"about {chance:.0%}"
-        facts.append(f"The chance that its sign turns is {share}.")
+    elif plan.unlikely_to_turn:
+        facts.append("Its sign may turn, but is unlikely to.")
+    else:
+        facts.append("Its sign may turn.")
     return facts
 
 

@@ -23,7 +23,7 @@ _CLOSE = 1e-3
 _FEW = 10
 _JUDGED = 0.95
 """The share of queries in which a rank is judged, of a run that is judged down to this rank."""
-_DEEPER, _ONE_SIDED = -1.645, 2.576
+_DEEPER, _BEYOND = -1.645, 2.576
 """Normal quantiles: 5 % below the one, 1 % beyond the other on both sides."""
 
 
@@ -44,7 +44,8 @@ def why_unknown(
 
     What is learned holds for the others if those that were judged are a sample of the documents
     at these ranks. Pools of other runs are none: their documents are those on which runs agree,
-    and they are better than what one run alone has at the same rank.
+    and they are better than what one run alone has at the same rank. Nor are documents that were
+    chosen because their labels matter: with 100 of these, 95 % intervals hold in 87 %.
 
     Args:
         ranks: As ``features_of`` takes them, of documents among the first of either run.
@@ -70,8 +71,12 @@ def why_unknown(
     if judged[rest].any() and not judged[rest].all():
         logs = features_of(ranks)[:, :2]
         columns = np.column_stack([logs.min(axis=1), logs.max(axis=1), logs[:, 0] - logs[:, 1]])
-        _, deeper, one_sided = _trends(judged[rest].astype(np.float64), columns[rest], query[rest])
-        if deeper < _DEEPER or abs(one_sided) > _ONE_SIDED:
+        by_rank, deeper, one_sided = _trends(
+            judged[rest].astype(np.float64), columns[rest], query[rest]
+        )
+        if by_rank < -_BEYOND:
+            return "documents at the first ranks were judged more often: they are not a sample"
+        if deeper < _DEEPER or abs(one_sided) > _BEYOND:
             return (
                 "documents that both runs return, or that one of them does, were judged more "
                 "often: they are not a sample, but look like a pool of other runs"

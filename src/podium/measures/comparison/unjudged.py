@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from podium.data import Joined, Judgments, Rankings
 from podium.data.query_rows import take_rows
 from podium.data.seeds import generator
-from podium.errors import DataError
 from podium.kernels import Doubles, Ints
 from podium.measures.comparison.label_model import LabelModel, features_of, why_unknown
 from podium.measures.conventions import Conventions
@@ -33,8 +32,6 @@ _DRAWS = 200
 """Draws of the labels of all unjudged documents, for what to expect of the difference."""
 _TRIALS = 4
 """Those of the draws in which every document's label is tried out."""
-_MOST_LABELINGS = 256
-"""So many labelings of a query's unjudged documents are all tried, for bounds that are exact."""
 _MOST_BOUNDED = 5_000
 """Beyond so many ways to share out labels among a query's documents, there are no bounds."""
 _FOR_BETTER_ORDERS = frozenset({
@@ -45,36 +42,6 @@ _FOR_BETTER_ORDERS = frozenset({
 """Measures that are never worse off if the better of two labels moves to the better rank."""
 _AT_ONCE = 2_000_000
 """Rows of lists that are evaluated at a time."""
-
-
-@dataclass(frozen=True, eq=False)
-class Unjudged:
-    """The unjudged documents among the first results of two systems, and what they would change.
-
-    Attributes:
-        query_ids: The judged queries.
-        differences: Each query's difference, system minus baseline, as judged; NaN where the
-            measure has no value.
-        draws: The mean difference for each draw of the labels of unjudged documents.
-        why_unknown: Why these labels cannot be drawn as they are likely to be; "" if they can.
-        query: The query of each unjudged document, as an index.
-        document_ids: Its id.
-        ranks: Its ranks from 1, a row per document: in the baseline, in the system; 0 if it is not
-            among the first.
-        swings: The variance of its query's difference that is due to its label; if that is not
-            known, as if every label were as likely.
-        bounds: How far the labels could move the mean difference.
-    """
-
-    query_ids: tuple[str, ...]
-    differences: Doubles
-    draws: Doubles
-    why_unknown: str
-    query: Ints
-    document_ids: tuple[str, ...]
-    ranks: Ints
-    swings: Doubles
-    bounds: UnjudgedBounds
 
 
 @dataclass(frozen=True)
@@ -117,52 +84,6 @@ class UnjudgedBounds:
         return self.could_pass(0.0)
 
 
-def unjudged_documents(
-    measure: Measure,
-    conventions: Conventions,
-    judgments: Judgments,
-    baseline: Rankings,
-    system: Rankings,
-    *,
-    seed: int = 0,
-) -> Unjudged:
-    """Try labels on the unjudged documents among the first results of two systems.
-
-    The measure itself is evaluated each time, its ideal ranking with it, so any measure of labels
-    will do. Labels are drawn from a model that is learned from the judged documents of these
-    lists (``LabelModel``), and each time from another one that they allow.
-    """
-    trial = _Trial.of(measure, conventions, judgments, baseline, system)
-    differences = trial.as_judged()
-    if np.isnan(differences).all():
-        raise DataError(
-            "no query has a value for both systems",
-            hint="Do the query ids of judgments and runs match?",
-        )
-    known, levels = trial.known, trial.known_levels
-    count, queries = len(trial.levels), len(judgments)
-    why = why_unknown(trial.every_rank, trial.every_query, known, levels, trial.depth)
-    features, random = features_of(trial.every_rank), generator(seed)
-    if why:
-        drawn = random.integers(0, count, (_DRAWS, len(trial.query)))
-        chances = np.full((len(trial.query), count), 1.0 / count)
-    else:
-        model = LabelModel.fit(features[known], trial.every_query[known], levels, count, queries)
-        drawn, chances = model.draw(features[~known], trial.query, _DRAWS, random)
-    labels = trial.levels[drawn]
-    return Unjudged(
-        query_ids=tuple(judgments.query_ids.to_pylist()),
-        differences=differences,
-        draws=np.nanmean(trial.of_draws(labels), axis=1),
-        why_unknown=why if len(trial.query) else "",
-        query=trial.query,
-        document_ids=trial.document_ids,
-        ranks=trial.ranks,
-        swings=trial.swings(labels[:_TRIALS], chances),
-        bounds=_bounds(trial, differences, name=""),
-    )
-
-
 def unjudged_bounds(
     measure: Measure,
     conventions: Conventions,
@@ -184,15 +105,16 @@ def unjudged_bounds(
         name: The name of the other.
         query_ids: The queries that were compared; by default those with a value for both.
     """
-    trial = _Trial.of(measure, conventions, judgments, baseline, system)
+    trial = LabelTrial.of(measure, conventions, judgments, baseline, system)
     differences = trial.as_judged()
     if query_ids is not None:
         compared = np.isin(judgments.query_ids.to_pylist(), query_ids)
         differences = np.where(compared, differences, np.nan)
-    return _bounds(trial, differences, name)
+    return trial_bounds(trial, differences, name)
 
 
-def _bounds(trial: _Trial, differences: Doubles, name: str) -> UnjudgedBounds:
+def trial_bounds(trial: LabelTrial, differences: Doubles, name: str) -> UnjudgedBounds:
+    """Bound the mean of differences, as judged, that unjudged documents may change."""
     known = ~np.isnan(differences)
     least, most, certain = differences.copy(), differences.copy(), known.copy()
     bounds = trial.bounds()
@@ -223,6 +145,21 @@ def _largest_mean(values: Doubles, certain: NDArray[np.bool_]) -> float:
     return total / count
 
 
+@dataclass(frozen=True, eq=False)
+class LikelyLabels:
+    """Labels that unjudged documents may have.
+
+    Attributes:
+        labels: A row per draw, each from another model that the judged documents allow.
+        chances: The mean chance of each label, a row per document.
+        why_unknown: Why they cannot be drawn as they are likely to be; "" if they can.
+    """
+
+    labels: NDArray[np.float64]
+    chances: NDArray[np.float64]
+    why_unknown: str
+
+
 @dataclass(frozen=True)
 class _QueryBounds:
     """Bounds of one query's difference; whether it has a value with all labels; if exact."""
@@ -235,8 +172,12 @@ class _QueryBounds:
 
 
 @dataclass(frozen=True, eq=False)
-class _Trial:
-    """Lists of two systems whose unjudged documents get labels; those of a query are adjacent."""
+class LabelTrial:
+    """Lists of two systems whose unjudged documents get labels; those of a query are adjacent.
+
+    The measure itself is evaluated each time, its ideal ranking with it, so any measure of labels
+    will do.
+    """
 
     measure: Measure
     conventions: Conventions
@@ -261,7 +202,8 @@ class _Trial:
         judgments: Judgments,
         baseline: Rankings,
         system: Rankings,
-    ) -> _Trial:
+    ) -> LabelTrial:
+        """Take the first results of two systems, down to the cut-off of the measure."""
         own, definition = conventions.of(measure), definition_of(measure)
         cut_off = definition.cut_off(measure, own)
         depth = cut_off or _DEPTH
@@ -310,10 +252,29 @@ class _Trial:
         return np.where(ranks <= self.depth, ranks, 0)
 
     def as_judged(self) -> Doubles:
+        """Each query's difference, system minus baseline; NaN where the measure has no value."""
         one, other = (self._values(each) for each in self.lists)
         return other - one
 
-    def bounds(self) -> list[_QueryBounds] | None:
+    def likely_labels(self, seed: int = 0) -> LikelyLabels:
+        """Draw the labels of unjudged documents, by what is learned from the judged ones."""
+        levels, known = self.known_levels, self.known
+        why = why_unknown(self.every_rank, self.every_query, known, levels, self.depth)
+        learned = np.flatnonzero(known)
+        if not (levels == 0).any():  # relevant documents say nothing of how rare they are
+            learned, levels = learned[:0], levels[:0]
+        features = features_of(self.every_rank)
+        model = LabelModel.fit(
+            features[learned],
+            self.every_query[learned],
+            levels,
+            len(self.levels),
+            len(self.lists[0].query_ids),
+        )
+        drawn, chances = model.draw(features[~known], self.query, _DRAWS, generator(seed))
+        return LikelyLabels(self.levels[drawn], chances, why if len(self.query) else "")
+
+    def bounds(self, most_tried: int = 256) -> list[_QueryBounds] | None:
         """Bounds of every query with unjudged documents; None if there are none for one of them.
 
         Few labelings are all tried. Of many, those with the same numbers of each label are taken
@@ -324,7 +285,7 @@ class _Trial:
         queries, first, sizes = np.unique(self.query, return_index=True, return_counts=True)
         count = len(self.bound_levels)
         ways = [math.comb(size + count - 1, size) for size in sizes.tolist()]
-        exact = [count**size <= _MOST_LABELINGS for size in sizes.tolist()]
+        exact = [count**size <= most_tried for size in sizes.tolist()]
         if not len(queries):
             return []
         if not count or any(
@@ -413,8 +374,19 @@ class _Trial:
             differences[start : start + step, changed] = tried.reshape(len(part), -1)
         return differences
 
-    def swings(self, labels: NDArray[np.float64], chances: NDArray[np.float64]) -> Doubles:
-        """The variance that each document's label gives, with the labels of others as drawn."""
+    def expectation(self, likely: LikelyLabels) -> tuple[float, float]:
+        """The mean difference over all draws of labels, and its standard deviation."""
+        # Means of equal numbers are not always equal to them, but those of zeros are.
+        now = float(np.nanmean(self.as_judged()))
+        shifts = np.nanmean(self.of_draws(likely.labels), axis=1) - now
+        return now + float(shifts.mean()), float(shifts.std(ddof=1))
+
+    def swings(self, likely: LikelyLabels) -> Doubles:
+        """The variance of its query's difference that is due to each document's label.
+
+        The labels of others are as drawn.
+        """
+        labels, chances = likely.labels[:_TRIALS], likely.chances
         _, first, sizes = np.unique(self.query, return_index=True, return_counts=True)
         begin, size = np.repeat(first, sizes), np.repeat(sizes, sizes)
         lengths = np.diff(self.lists[0].offsets)
