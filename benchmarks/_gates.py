@@ -77,7 +77,9 @@ def judgments_until_certain(
     while True:
         rows = sorted(known)
         part = Judgments.from_columns(
-            *zip(*rows, strict=True), [labels.get(row, 0.0) for row in rows]
+            [query for query, _ in rows],
+            [document for _, document in rows],
+            [labels.get(row, 0.0) for row in rows],
         )
         trial = LabelTrial.of(measure, conventions, part, baseline, system)
         trials.append((len(known), trial))

@@ -41,8 +41,8 @@ def _cases(random: np.random.Generator, cases: int) -> tuple[Judgments, Rankings
             listed = random.permutation(documents)[:size].tolist()
             # Few scores, so some are tied.
             run += [(query, each, float(random.integers(0, 8))) for each in listed]
-    judged, *runs = (list(zip(*rows, strict=True)) for rows in columns)
-    return Judgments.from_columns(*judged), *(Rankings.from_columns(*run) for run in runs)  # type: ignore[return-value]
+    labelled, *runs = (list(zip(*rows, strict=True)) for rows in columns)
+    return Judgments.from_columns(*labelled), *(Rankings.from_columns(*run) for run in runs)  # type: ignore[return-value]
 
 
 def bound_violations(name: str, cases: int, *, seed: int, conventions: str = "podium") -> int:
@@ -96,7 +96,7 @@ def pooled(judgments: Judgments, runs: list[Rankings], depth: int) -> Judgments:
     return _only(judgments, np.array([pair in known for pair in pairs]))
 
 
-def _only(judgments: Judgments, kept: np.ndarray) -> Judgments:  # type: ignore[type-arg]
+def _only(judgments: Judgments, kept: np.ndarray) -> Judgments:
     ids = np.array(judgments.query_ids.to_pylist())[judgments.query_of_row]
     documents = np.array(judgments.document_ids.to_pylist())
     return Judgments.from_columns(ids[kept], documents[kept], judgments.labels[kept])

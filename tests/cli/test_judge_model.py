@@ -135,7 +135,8 @@ def test_the_log_has_no_key(tmp_path, candidates, model, server, monkeypatch):
     assert server.requests[0]["key"] == "Bearer sk-secret"
     for path in tmp_path.iterdir():
         assert "secret" not in path.read_text()
-    assert json.loads((tmp_path / "s.answers.jsonl").read_text().splitlines()[0])["model"] == "tiny"
+    answers = (tmp_path / "s.answers.jsonl").read_text().splitlines()
+    assert json.loads(answers[-1])["model"] == "tiny"
 
 
 @pytest.mark.parametrize("fault", ["malformed", "redirect"])

@@ -70,7 +70,7 @@ def drift_command(
 
 def _is_log(path: str) -> bool:
     if Path(path).is_dir():
-        return any(Path(path).glob("rankings-*.jsonl"))
+        return any(Path(path).glob("rankings-*.jsonl*"))
     return Path(path).name.startswith("rankings-")
 
 

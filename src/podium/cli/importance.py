@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -120,8 +121,7 @@ def _print(result: Importance) -> None:
         [
             ", ".join(group.features),
             f"{group.importance:+.4f}",
-            f"{group.low:+.4f}",
-            f"{group.high:+.4f}",
+            *("-" if math.isnan(end) else f"{end:+.4f}" for end in (group.low, group.high)),
         ]
         for group in result.groups
     ]

@@ -208,10 +208,8 @@ def _importance_section(importance: Importance) -> ReportSection:
         + (f" {more} more groups lose less." if more else "")
     )
     rows = tuple(
-        (", ".join(group.features), f"{group.importance:+.4f}", f"{group.low:+.4f} to "
-         f"{group.high:+.4f}")
-        for group in shown
-    )  # fmt: skip
+        (", ".join(group.features), f"{group.importance:+.4f}", group.interval) for group in shown
+    )
     return ReportSection("What matters", (text,), ("features", "importance", "95 % interval"), rows)
 
 

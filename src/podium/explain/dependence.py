@@ -28,7 +28,7 @@ class PartialDependence:
         shares: Quantiles of the feature in each query, from 0 (its smallest value) to 1.
         values: The mean over queries of the value at each quantile.
         effects: The mean over queries of the score with that value, less the query's mean score.
-        low: The lower ends of its 95 % intervals over queries.
+        low: The lower ends of its 95 % intervals over queries, or the mean if all are equal.
         high: The upper ends.
     """
 
@@ -110,6 +110,7 @@ def partial_dependence(
         difference = (_query_means(rows, changed) - means)[has_value]
         effects.append(mean_interval(difference))
     middle, low, high = np.array(effects).T
+    low, high = (np.where(np.isnan(ends), middle, ends) for ends in (low, high))  # no spread
     return PartialDependence(feature, shares, grid[has_value].mean(axis=0), middle, low, high)
 
 

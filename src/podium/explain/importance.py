@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -36,7 +37,7 @@ class GroupImportance:
     Attributes:
         features: Their names.
         importance: How much of the measure is lost, as a mean over queries and permutations.
-        low: The lower end of its interval; NaN for a single query.
+        low: The lower end of its interval; NaN if no two queries lose unlike amounts.
         high: The upper end.
         unused: Whether no permutation changed any score.
     """
@@ -46,6 +47,11 @@ class GroupImportance:
     low: float
     high: float
     unused: bool
+
+    @property
+    def interval(self) -> str:
+        """The interval as it is printed."""
+        return "-" if math.isnan(self.low) else f"{self.low:+.4f} to {self.high:+.4f}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

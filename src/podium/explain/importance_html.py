@@ -37,7 +37,7 @@ def importance_html(importance: Importance, dependences: Sequence[PartialDepende
         [
             ", ".join(group.features),
             f"{group.importance:+.4f}",
-            f"{group.low:+.4f} to {group.high:+.4f}",
+            group.interval,
             "yes" if group.unused else "",
         ]
         for group in importance.groups

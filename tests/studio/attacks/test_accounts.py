@@ -13,10 +13,7 @@ from podium.studio.store.tables import LogEntry, Membership, SignInFailure
 from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.http_client import Browser
 
-
-@pytest.fixture
-def database(tmp_path):
-    return f"sqlite:///{tmp_path / 'studio.db'}"
+DATABASES = ["sqlite"]
 
 
 def test_a_token_of_an_administrator_makes_no_access_that_outlives_it(engine, api):

@@ -15,9 +15,7 @@ from tests.studio.server import serving
 CODE = "C0DE-7"
 
 
-@pytest.fixture
-def database(tmp_path):
-    return f"sqlite:///{tmp_path / 'studio.db'}"
+DATABASES = ["sqlite"]
 
 
 @pytest.fixture

@@ -5,15 +5,10 @@ from __future__ import annotations
 import csv
 import io
 
-import pytest
-
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import ended
 
-
-@pytest.fixture
-def database(tmp_path):
-    return f"sqlite:///{tmp_path / 'studio.db'}"
+DATABASES = ["sqlite"]
 
 
 def test_no_comment_is_a_formula(engine, api, judge):

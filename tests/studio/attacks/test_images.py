@@ -62,9 +62,7 @@ class _Host(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.fixture
-def database(tmp_path):
-    return f"sqlite:///{tmp_path / 'studio.db'}"
+DATABASES = ["sqlite"]
 
 
 @pytest.fixture
