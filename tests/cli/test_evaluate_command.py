@@ -134,7 +134,7 @@ def test_unjudged_results_follow_the_conventions_of_the_comparison(tmp_path: Pat
     expected = 1 - (1 + 3 / np.log2(3)) / ideal
     (entry,) = content["unjudged"]
     assert entry["difference"] == pytest.approx(expected)
-    assert content["differences"][0]["mean"] == pytest.approx(expected)
+    assert content["measures"]["nDCG@10"]["n"]["difference"] == pytest.approx(expected)
     assert content["conventions"] == "trec_eval"
 
 

@@ -55,7 +55,7 @@ def expected_gains(
         >>> from podium.judging import Comparisons, fit_bradley_terry
         >>> posterior = fit_bradley_terry(2, Comparisons.of([(0, 1, 1, 0)] * 20))
         >>> expected_gains(posterior, k=1).round(2).tolist()
-        [[0.49], [0.01]]
+        [[0.5], [0.0]]
     """
     if draws is None:
         return _expectations(posterior, k, np.setdiff1d(np.arange(len(posterior.means)), list(out)))

@@ -24,7 +24,7 @@ def as_markdown(comparison: Comparison, details: Details | None = None) -> str:
         >>> data = Dataset.from_arrays([[0.0]] * 4, [1, 0, 0, 1], group=[2, 2])
         >>> comparison = compare("RR", data, {"old": [1, 2, 2, 1], "new": [2, 1, 1, 2]})
         >>> as_markdown(comparison).splitlines()[3][:23]
-        '| RR | new | 1.0000 | 1'
+        '| RR | new | 1.0000 | -'
     """
     lines = [
         *_markdown_table(HEADINGS, comparison.rows()),

@@ -182,7 +182,7 @@ def compare_powered(
         >>> human = {query: truth[query] for query in list(truth)[:8]}
         >>> run = {query: {"a": 2.0, "b": 1.0} for query in truth}
         >>> result = compare_powered("RR", human, truth, {"run": run})
-        >>> result.means["RR"]["run"].mean, round(result.means["RR"]["run"].weight, 2)
+        >>> round(result.means["RR"]["run"].mean, 2), round(result.means["RR"]["run"].weight, 2)
         (0.75, 0.89)
     """
     if not systems:
