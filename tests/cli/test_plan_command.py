@@ -57,7 +57,10 @@ def test_next_documents_are_those_of_the_function() -> None:
     assert printed["could_turn"] == plan.could_turn
     assert printed["unlikely_to_turn"] == plan.unlikely_to_turn
     assert not [key for key in printed if "chance" in key]
-    table = [line.split("\t") for line in succeed(*FILES, "--next", "7").splitlines()]
+    piped = podium(*FILES, "--next", "7")
+    assert f"the difference is {plan.difference:+.4f} as judged.".encode() in piped.stderr
+    assert b"Whatever their labels, it will be from" in piped.stderr
+    table = [line.split("\t") for line in piped.stdout.decode().splitlines()]
     assert [row[:2] for row in table[1:]] == [
         [each.query_id, each.document_id] for each in plan.documents
     ]

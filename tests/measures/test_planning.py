@@ -368,3 +368,21 @@ def test_chosen_documents_make_a_sign_certain_with_fewer_judgments_than_random_o
         for by_plan in (True, False)
     )
     assert chosen <= 0.9 * at_random
+
+
+def test_a_bound_that_is_met_but_for_rounding_is_met() -> None:
+    def run(lists: dict[str, str]) -> dict[str, dict[str, float]]:
+        return {
+            query: {document: 9.0 - rank for rank, document in enumerate(documents)}
+            for query, documents in lists.items()
+        }
+
+    judged = {
+        "q0": {"a": 2, "c": 0, "z": 2, "y": 0, "w": 2},
+        "q1": {"c": 1, "d": 0, "z": 1, "y": 2},
+    }
+    plan = next_judgments(
+        "bpref", judged, run({"q0": "badc", "q1": "bc"}), run({"q0": "dac", "q1": "db"})
+    )
+    assert plan.most == pytest.approx(0, abs=1e-15)
+    assert plan.could_turn

@@ -145,16 +145,15 @@ def _print_next(plan: JudgingPlan, *, as_json: bool) -> None:
         for each in plan.documents
     ]
     print_table(("query", "document", "baseline rank", "rank", "swing"), rows, names=2)
-    if plan.why_unknown and not on_terminal():  # seen in the log of a pipeline, too
-        typer.echo(_expectation(plan), err=True)
-    print_notes(
-        [
-            f"{plan.measure!r}: the difference is {plan.difference:+.4f} as judged.",
-            *_outlook(plan),
-            "swing: the standard deviation of the mean difference that is due to this document"
-            + (", if unjudged ones are like those judged." if plan.why_unknown else "."),
-        ]
-    )
+    notes = [
+        f"{plan.measure!r}: the difference is {plan.difference:+.4f} as judged.",
+        *_outlook(plan),
+        "swing: the standard deviation of the mean difference that is due to this document"
+        + (", if unjudged ones are like those judged." if plan.why_unknown else "."),
+    ]
+    if not on_terminal():  # seen in the log of a pipeline, too
+        typer.echo("\n".join(notes), err=True)
+    print_notes(notes)
 
 
 def _outlook(plan: JudgingPlan) -> list[str]:

@@ -105,7 +105,8 @@ def _trends(values: Doubles, columns: NDArray[np.float64], query: Ints) -> Doubl
     scores = design * (outcome - design @ coefficients)[:, None]
     # Documents of one query are not independent: errors are those of queries.
     sums = np.stack([np.bincount(query, each) for each in scores.T], axis=1)
-    errors = np.sqrt(np.diag(inverse @ (sums.T @ sums) @ inverse))
+    variances = np.diag(inverse @ (sums.T @ sums) @ inverse)
+    errors = np.sqrt(np.maximum(variances, 0.0))  # rounding may leave less
     return np.asarray(coefficients / np.maximum(errors, np.finfo(np.float64).tiny))
 
 

@@ -53,8 +53,8 @@ class JudgingPlan:
         deviation: The standard deviation of that difference, due to their labels and to what is
             not known of how likely these are; None without ``expected``.
         why_unknown: Why nothing is expected; "" if something is.
-        least: What the difference will be at least, whatever the labels; None if there are too
-            many unjudged documents to say.
+        least: What the difference will be at least, whatever the labels of unjudged documents down
+            to the cut-off, with all others left unjudged; None if there are too many to say.
         most: What it will be at most.
         exact: Whether labels exist that give ``least`` and ``most``; else these may be wide.
         bound: What the difference is held against.

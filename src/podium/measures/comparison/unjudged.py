@@ -43,6 +43,9 @@ _FOR_BETTER_ORDERS = frozenset({
 _AT_ONCE = 2_000_000
 """Rows of lists that are evaluated at a time."""
 
+_ROUNDING = 1e-12
+"""Sums of values that are equal differ by less."""
+
 
 @dataclass(frozen=True)
 class UnjudgedBounds:
@@ -75,8 +78,9 @@ class UnjudgedBounds:
         """Whether the difference could be on another side of a bound, or at it."""
         if self.least is None or self.most is None:
             return True
-        sides = {np.sign(each - bound) for each in (self.least, self.difference, self.most)}
-        return len(sides) > 1
+        offsets = np.array([self.least, self.difference, self.most]) - bound
+        offsets[np.abs(offsets) < _ROUNDING] = 0.0
+        return len(set(np.sign(offsets))) > 1
 
     @property
     def could_turn(self) -> bool:
