@@ -44,6 +44,7 @@ def test_any_sharding_and_any_workers_give_the_numbers_of_one_process(
             assert_equal(evaluation, data, conventions)
 
 
+@pytest.mark.long
 def test_values_are_written_back_as_shards(three: Cluster, tmp_path: Path) -> None:
     data = scored(50)
     source = cut(data, tmp_path / "scored", 6)
@@ -67,6 +68,7 @@ def test_values_are_written_back_as_shards(three: Cluster, tmp_path: Path) -> No
         evaluate(MEASURES, source, score="bm25", output=tmp_path / "values", cluster=three)
 
 
+@pytest.mark.long
 def test_rankers_are_runs_beside_columns(three: Cluster, tmp_path: Path) -> None:
     data = scored(40)
     source = cut(data, tmp_path / "scored", 4)
@@ -115,6 +117,7 @@ def test_what_is_wrong_is_said(three: Cluster, tmp_path: Path) -> None:
         evaluate("RR", source, score="bm25", cluster=three)
 
 
+@pytest.mark.long
 def test_a_killed_raylet_changes_nothing(
     raylets: Raylets, three: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -71,6 +71,7 @@ def test_linear_models_are_those_of_one_process(
     assert many.evals_result_ == {"valid_0": {measure: pytest.approx(values)}}
 
 
+@pytest.mark.long
 def test_a_lost_actor_leaves_its_shards_to_the_others(
     raylets: Raylets, three: Cluster, tmp_path: Path
 ) -> None:
@@ -107,6 +108,7 @@ def test_more_workers_than_fit_are_not_waited_for(raylets: Raylets, tmp_path: Pa
         fit(LinearRanker(LOSS), train, cluster=huge)
 
 
+@pytest.mark.long
 def test_workers_that_cannot_start_are_said(raylets: Raylets, tmp_path: Path) -> None:
     train = cut(made_up(10), tmp_path / "train", 2)
     cluster = Cluster(raylets.address, workers=2, modules=["no_such_module"])
