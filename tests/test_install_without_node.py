@@ -62,7 +62,7 @@ def test_the_library_works_and_the_studio_names_a_command(
         pytest.skip("hatchling, which builds the package, cannot be fetched")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Podium Studio's pages have no scripts" in done.stdout + done.stderr
-    (wheel,) = (source / "dist").glob("podium-*.whl")
+    (wheel,) = (source / "dist").glob("podium_rank-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
     environment = os.environ | {"PYTHONPATH": str(tmp_path / "site"), "PATH": path_without_node}
@@ -103,5 +103,5 @@ def test_pages_that_were_built_are_in_the_wheel(source: Path, path_without_node:
     if "No matching distribution found for hatchling" in done.stderr + done.stdout:
         pytest.skip("hatchling, which builds the package, cannot be fetched")
     assert done.returncode == 0, done.stdout + done.stderr
-    (wheel,) = (source / "dist").glob("podium-*.whl")
+    (wheel,) = (source / "dist").glob("podium_rank-*.whl")
     assert "podium/studio/web/static/built/judge.js" in zipfile.ZipFile(wheel).namelist()

@@ -4,6 +4,7 @@ The names below are imported on first use, so that ``import podium`` loads nothi
 """
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -78,6 +79,13 @@ if TYPE_CHECKING:
     from podium.threads import thread_count as thread_count
 
 __version__ = "0.1.0"
+
+if Path(__file__).with_name("vocab.py").exists():
+    raise ImportError(
+        "the package podium-nlp is installed in the same folder as podium-rank, and the two "
+        "overwrite each other's files: pip uninstall podium-nlp podium-rank, then install "
+        "podium-rank again"
+    )
 
 _PACKAGES = (
     "aggregation",

@@ -79,13 +79,13 @@ class MissingPackageError(PodiumError, ImportError):
 
     Example:
         >>> print(MissingPackageError("LightGBM", extra="trees"))
-        LightGBM is not installed: pip install 'podium[trees]'.
+        LightGBM is not installed: pip install 'podium-rank[trees]'.
     """
 
     def __init__(self, package: str, *, extra: str) -> None:
         self.extra = extra
         verb = "are" if " and " in package else "is"
-        super().__init__(f"{package} {verb} not installed: pip install 'podium[{extra}]'.")
+        super().__init__(f"{package} {verb} not installed: pip install 'podium-rank[{extra}]'.")
         self.name = package
 
     def __reduce__(self) -> tuple[Any, ...]:

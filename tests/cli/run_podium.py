@@ -90,7 +90,7 @@ def podium(*arguments: object, stdin: bytes = b"") -> Ended:
 def succeed(*arguments: object, stdin: bytes = b"") -> str:
     """Run the command, expect that all went well and nothing was said about it."""
     done = podium(*arguments, stdin=stdin)
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (done.returncode, done.stderr) == (0, b""), done.stderr.decode()
     return done.stdout.decode()
 
 

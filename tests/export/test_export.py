@@ -333,7 +333,7 @@ def test_files_that_would_score_otherwise_are_not_written(
 def test_a_base_installation_is_told_the_one_extra_it_lacks() -> None:
     code = "import sys\nsys.modules['sklearn'] = None\nimport podium.export\n"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
-    assert "scikit-learn is not installed: pip install 'podium[export]'." in done.stderr
+    assert "scikit-learn is not installed: pip install 'podium-rank[export]'." in done.stderr
 
 
 def test_trees_after_the_best_iteration_are_told(tmp_path: Path) -> None:

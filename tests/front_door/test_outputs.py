@@ -67,7 +67,7 @@ found.to_frame()
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.stdout == "1.0\n"
-    assert "pandas is not installed: pip install 'podium[frames]'." in done.stderr
+    assert "pandas is not installed: pip install 'podium-rank[frames]'." in done.stderr
 
 
 def test_notebooks_show_escaped_tables() -> None:

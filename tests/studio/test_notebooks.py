@@ -52,6 +52,6 @@ def test_the_ranker_fits_the_labels(mode, queries, ranker):
     name = ranker.partition("(")[0]
     extra = {"TreeRanker": "trees", "LinearRanker": "rankers"}[name]
     assert lines[:2] == [
-        f'# %pip install "podium[{extra}]"',
+        f'# %pip install "podium-rank[{extra}]"',
         f"from podium import {name}, evaluate",
     ]

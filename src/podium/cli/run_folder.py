@@ -16,6 +16,7 @@ from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
+import podium
 from podium.cli.fit_report import FitReport
 from podium.cli.reading import Reading
 from podium.cli.train import STUDIO, TrainingRequest
@@ -30,7 +31,7 @@ RECORD_FILE = "run.json"
 _FORMAT = "podium run 1"
 _LARGEST_RECORD = 1 << 24
 _PACKAGES = (
-    "podium", "numpy", "scipy", "numba", "pyarrow", "scikit-learn", "clarabel", "lightgbm",
+    "numpy", "scipy", "numba", "pyarrow", "scikit-learn", "clarabel", "lightgbm",
     "xgboost", "xgboost-cpu", "torch",
 )  # fmt: skip
 
@@ -216,7 +217,7 @@ def digest_of(file_or_folder: str | os.PathLike[str]) -> str:
 
 def installed_versions() -> dict[str, str]:
     """Return the versions of Python and of the installed packages that compute."""
-    versions = {"python": platform.python_version()}
+    versions = {"python": platform.python_version(), "podium": podium.__version__}
     for name in _PACKAGES:
         try:
             versions[name] = version(name)

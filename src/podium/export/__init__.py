@@ -5,7 +5,7 @@ from podium.errors import MissingPackageError
 try:
     import sklearn as _sklearn  # noqa: F401
 except ImportError as error:
-    # Not podium[rankers], which would be the first of two installations.
+    # Not podium-rank[rankers], which would be the first of two installations.
     raise MissingPackageError("scikit-learn", extra="export") from error
 
 from podium.export.folder import ExportFolder, GoldenRows

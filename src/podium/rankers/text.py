@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -15,6 +14,7 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 
+import podium
 from podium.data.atomic import atomic_write
 from podium.data.seeds import checked_seed, generator
 from podium.errors import ArgumentError, DataError
@@ -425,7 +425,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
             self.encoder_.save(path)
         content = {
             "kind": "TextRanker",
-            "podium": version("podium"),
+            "podium": podium.__version__,
             "parameters": self._plain_parameters(),
         }
         (path / "README.md").write_text(_model_card(self))
@@ -548,7 +548,7 @@ pipeline_tag: text-ranking
 # A {ranker.architecture} for ranking
 
 Scores a query and a document: larger is better, comparable within a query only. Trained with Podium
-{version("podium")}.
+{podium.__version__}.
 
 | parameter | value |
 | --- | --- |

@@ -166,4 +166,4 @@ def _requirements(ranker: Ranker) -> list[str]:
             extras.add("trees")
         if isinstance(each, NeuralRanker):
             extras.add("neural")
-    return [f"podium[{','.join(sorted(extras))}]=={podium.__version__}"]
+    return [f"podium-rank[{','.join(sorted(extras))}]=={podium.__version__}"]

@@ -47,7 +47,7 @@ def training_lines(project: ProjectRow, export: JobRow) -> str:
     if project.mode == Mode.PAIRS:
         loss, measure = f'"ListMLE(k={project.k})"', f"kNDCG(k={project.k})@{project.k}"
     return f"""\
-# %pip install "podium[{extra}]"
+# %pip install "podium-rank[{extra}]"
 from podium import {ranker}, evaluate
 from podium.data import as_judgments, read_csv
 
