@@ -20,7 +20,7 @@ from podium.data import (
 from podium.errors import PodiumError
 from podium.losses import ListNet, PairHinge
 from podium.rankers import LinearRanker, load_ranker
-from podium.rankers.base import Progress
+from podium.rankers.fit_progress import Progress
 from podium.rankers.models import list_net
 from tests.cli.run_podium import fail, podium, succeed
 from tests.rankers.made_up import made_up

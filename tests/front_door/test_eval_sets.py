@@ -12,7 +12,7 @@ from sklearn.base import clone
 import podium
 from podium.rankers.fit_arguments import FitStopped
 from podium.rankers.fit_progress import FitProgress
-from podium.rankers.validation_sets import ValidationSets
+from podium.rankers.training_data import ValidationSets
 
 RNG = np.random.default_rng(5)
 X = RNG.random((600, 4))

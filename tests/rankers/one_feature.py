@@ -8,8 +8,9 @@ import numpy as np
 
 from podium.data import Dataset
 from podium.rankers import Ranker
-from podium.rankers.base import Progress, TrainingData
+from podium.rankers.fit_progress import Progress
 from podium.rankers.storage import Archive
+from podium.rankers.training_data import TrainingData
 
 
 class OneFeature(Ranker):

@@ -24,14 +24,9 @@ from podium.rankers import (
     TreeRanker,
     load_ranker,
 )
-from podium.rankers.base import (
-    NotFittedError,
-    has_preference,
-    in_memory,
-    nested_rankers,
-    query_blocks,
-)
+from podium.rankers.base import NotFittedError, nested_rankers
 from podium.rankers.storage import archive_bytes, read_archive
+from podium.rankers.training_data import has_preference, in_memory, query_blocks
 from tests.rankers.made_up import made_up
 from tests.rankers.one_feature import OneFeature, Recording, by_hand
 

@@ -16,7 +16,7 @@ from podium.rankers import (
     TreeRanker,
     tune,
 )
-from podium.rankers.base import Progress
+from podium.rankers.fit_progress import Progress
 from tests.rankers.made_up import made_up
 
 RANKERS: dict[str, Ranker] = {

@@ -14,7 +14,8 @@ from podium.data import Dataset
 from podium.errors import ArgumentError
 from podium.measures import evaluate
 from podium.rankers import LinearRanker, Trial, TuningResult, tune
-from podium.rankers.base import Progress, TrainingData
+from podium.rankers.fit_progress import Progress
+from podium.rankers.training_data import TrainingData
 from tests.rankers.made_up import made_up
 from tests.rankers.one_feature import OneFeature
 

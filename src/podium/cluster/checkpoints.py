@@ -16,7 +16,7 @@ from podium.errors import DataError
 
 if TYPE_CHECKING:
     from podium.rankers import Ranker
-    from podium.rankers.base import TrainingData
+    from podium.rankers.training_data import TrainingData
 
 _FACTS = "fit.json"
 

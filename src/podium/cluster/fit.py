@@ -14,7 +14,7 @@ from podium.errors import ArgumentError
 # run the tasks of a sweep start without it.
 if TYPE_CHECKING:
     from podium.rankers import Ranker
-    from podium.rankers.base import Progress
+    from podium.rankers.fit_progress import Progress
 
 _Fitted = TypeVar("_Fitted", bound="Ranker")
 
@@ -61,7 +61,8 @@ def fit(
         True
     """
     from podium.rankers import LinearRanker
-    from podium.rankers.base import DistributedRanker, aligned_validation
+    from podium.rankers.base import DistributedRanker
+    from podium.rankers.training_data import aligned_validation
 
     train = open_source(data)
     validation = None if eval_set is None else open_source(eval_set)
@@ -119,7 +120,7 @@ def fit(
 
 def _require_preferences(source: ShardSource, role: str) -> None:
     """Raise a DataError if no query has a preference; the first block usually has one."""
-    from podium.rankers.base import has_preference, no_preferences_error
+    from podium.rankers.training_data import has_preference, no_preferences_error
 
     shards = range(len(source.shards))
     if not any(has_preference(block) for shard in shards for block in source.blocks(shard)):

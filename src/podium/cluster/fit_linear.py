@@ -16,8 +16,9 @@ from podium.cluster.sources import ShardSource
 from podium.kernels import Doubles
 from podium.losses import Loss
 from podium.rankers import LinearRanker
-from podium.rankers.base import FitInterrupted, Progress
+from podium.rankers.base import FitInterrupted
 from podium.rankers.empirical_risk import LinearRisk, block_scores
+from podium.rankers.fit_progress import Progress
 from podium.rankers.preconditioner import WithinQueryScatter
 from podium.rankers.storage import Archive, archive_bytes, read_archive
 from podium.rankers.validation_monitor import ValidationMonitor

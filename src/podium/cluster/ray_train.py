@@ -28,7 +28,8 @@ from podium.cluster.connection import Cluster, prepare_worker
 from podium.cluster.sources import ShardSource
 from podium.data import Dataset, concat_datasets
 from podium.errors import ArgumentError, PodiumError
-from podium.rankers.base import DistributedRanker, Progress
+from podium.rankers.base import DistributedRanker
+from podium.rankers.fit_progress import Progress
 from podium.rankers.storage import Archive, read_archive
 
 _WAIT_SECONDS = 0.3

@@ -19,7 +19,7 @@ from podium.measures import Measure, evaluate, parse_measure
 # Imported where they are used: see ``podium.cluster.fit``.
 if TYPE_CHECKING:
     from podium.rankers import Ranker, Trial, TuningResult
-    from podium.rankers.base import TrainingData
+    from podium.rankers.training_data import TrainingData
     from podium.rankers.tune import Sampler
 
 
@@ -34,7 +34,7 @@ class _Fit:
     measure: str | Measure
 
     def __call__(self, **task: Any) -> dict[str, Any]:
-        from podium.rankers.base import in_memory
+        from podium.rankers.training_data import in_memory
 
         eval_set = in_memory(self.validation)
         fitted = self.fitted(task_key(task))
@@ -45,7 +45,7 @@ class _Fit:
         """The ranker of a trial; the same parameters and data give the same one again."""
         from sklearn.base import clone
 
-        from podium.rankers.base import in_memory
+        from podium.rankers.training_data import in_memory
         from podium.rankers.tune import with_parameters
 
         candidate: Ranker = with_parameters(clone(self.ranker), self.combinations[key])

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import podium
 from podium.data.atomic import atomic_write
 from podium.data.json_lines import json_line, json_lines, parse_json
 from podium.errors import ArgumentError, DataError, MissingPackageError
@@ -127,7 +126,7 @@ def export_text_ranker(
     manifest = TextManifest(
         fitted.architecture, encoder.max_length, scale,
         _TOLERANCE * max(1.0, float(np.abs(scores).max())),
-        {"podium": podium.__version__}
+        {"podium": version("podium-rank")}
         | {package: version(package) for package in ("onnx", "torch", "transformers")},
         {name: hashlib.sha256((path / name).read_bytes()).hexdigest() for name in names},
     )  # fmt: skip

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-import podium
 from podium.data import Dataset
 from podium.errors import ArgumentError, DataError
 from podium.export.feature_names import shortened
@@ -144,7 +143,7 @@ def export_ranker(
         tolerance=max(writer.tolerance, _SINGLE if _is_single(model) else 0.0)
         * max(1.0, float(np.abs(scores).max(initial=0.0))),
         measure=dict(options.measure),
-        versions={"podium": podium.__version__, **_versions(writer.packages)},
+        versions={"podium": version("podium-rank"), **_versions(writer.packages)},
         golden=reached,
         limits=(*_early_stop(model), *written.limits),
         definitions=None if fitted is None else fitted.definitions_hash_,

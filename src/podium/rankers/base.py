@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from inspect import signature
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Never, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Never, Self
 
 import numpy as np
 import pyarrow as pa
@@ -19,14 +19,15 @@ from sklearn.base import BaseEstimator
 from podium.data import Dataset, Rankings, ShardSet
 from podium.data.columns import are_numbers, column_names
 from podium.data.definitions_hash import checked_hash, require_same_definitions
-from podium.data.frames import arrow_table, feature_matrix, html_table, is_frame
-from podium.data.numbers import as_numbers, infinite_feature
+from podium.data.frames import html_table
+from podium.data.numbers import infinite_feature
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss, parse_loss
 from podium.measures import Measure, evaluate, parse_measure
-from podium.rankers.categories import Categories, category_codes, find_categories
+from podium.rankers.categories import Categories, find_categories
 from podium.rankers.communicator import SINGLE_PROCESS, Communicator
+from podium.rankers.explanation import Explanation, adding_up, query_documents
 from podium.rankers.feature_columns import aligned_dataset, aligned_matrix, require_same_count
 from podium.rankers.fit_arguments import (
     EvalSet,
@@ -34,7 +35,7 @@ from podium.rankers.fit_arguments import (
     refuse_unknown_arguments,
     validation_arguments,
 )
-from podium.rankers.fit_progress import FitProgress
+from podium.rankers.fit_progress import FitProgress, Progress
 from podium.rankers.query_column import QUERY_COLUMN, with_query_column, without_query_column
 from podium.rankers.sample_weights import (
     FitWeights,
@@ -44,21 +45,21 @@ from podium.rankers.sample_weights import (
 )
 from podium.rankers.sparse_rows import SparseMatrix, SparseRows, is_sparse, sparse_matrix
 from podium.rankers.storage import Archive, archive_bytes, read_archive, write_archive
-from podium.rankers.validation_sets import ValidationSets, join_sets
+from podium.rankers.training_data import (
+    EvalSets,
+    TrainingData,
+    ValidationSets,
+    aligned_validation,
+    as_training_data,
+    definitions_hash,
+    feature_rows,
+    join_sets,
+    require_preferences,
+)
 from podium.registry import Registry
 
 if TYPE_CHECKING:
-    from podium.rankers.explanation import Explanation
     from podium.reports.figure import Figure
-
-TrainingData: TypeAlias = "Dataset | ShardSet | SparseRows"
-"""The data other than arrays that a ranker can be fitted on."""
-
-EvalSets: TypeAlias = "tuple[Any, Any] | list[TrainingData] | list[tuple[Any, Any]]"
-"""Validation queries as LightGBM takes them: ``(X, y)``, or a list of these."""
-
-Progress: TypeAlias = "Callable[[int, float, float | None], None]"
-"""Called after each step of a fit with the step, the loss, and the validation measure or None."""
 
 
 class NotFittedError(PodiumError, exceptions.NotFittedError):  # type: ignore[misc]
@@ -309,7 +310,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Return the rows of an array or data frame with columns in the order of the fit."""
         if QUERY_COLUMN not in self.feature_names_:
             X = without_query_column(X)
-        matrix = _matrix(X, self.categories_)
+        matrix = feature_rows(X, self.categories_)
         if np.isinf(matrix).any():
             raise infinite_feature()
         return aligned_matrix(X, matrix, self.feature_names_, self._named)
@@ -374,9 +375,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return aligned_dataset(X.select([query]), self.feature_names_)
 
     def _explain(self, data: Dataset) -> Explanation:
-        from podium.rankers.explanation import explain_features
-
-        return explain_features(self, data, self._contributions(data.features))
+        scores = self.predict(data)
+        return Explanation(
+            *query_documents(data),
+            self.feature_names_,
+            scores,
+            adding_up(self._contributions(data.features), scores, type(self).__name__),
+            data.features.astype(np.float64),
+            self.contribution_method(),
+            self.categories_,
+        )
 
     def _contributions(self, _features: Floats) -> Doubles:
         """Return what each feature contributes to each score, but for a constant of the query."""
@@ -656,91 +664,6 @@ def _rankers_in(value: object) -> list[Ranker]:
     return [item for item in items if isinstance(item, Ranker)]
 
 
-def as_training_data(
-    X: ArrayLike | SparseMatrix | TrainingData,
-    y: ArrayLike | None,
-    qid: ArrayLike | None,
-    group: ArrayLike | None,
-    categories: Categories | None = None,
-) -> TrainingData:
-    """Return arrays and their queries as a data set; a data set or shard set as it is."""
-    if isinstance(X, Dataset | ShardSet):
-        if y is not None or qid is not None or group is not None:
-            raise ArgumentError(
-                "a data set has its own labels and queries", hint="Leave out y, qid and group."
-            )
-        return X
-    if y is None:
-        raise ArgumentError("labels are missing", hint="Give y, or a data set as X.")
-    if is_sparse(X):
-        return SparseRows.from_arrays(X, y, qid=qid, group=group)
-    names = column_names(X)
-    return Dataset.from_arrays(
-        _matrix(X, categories or {}), y, qid=qid, group=group, feature_names=names
-    )
-
-
-def aligned_validation(
-    validation: TrainingData, names: tuple[str, ...], definitions: str | None
-) -> TrainingData:
-    """Return validation data with the features of the training data in the same order.
-
-    Args:
-        validation: The validation data.
-        names: The features of the training data.
-        definitions: The hash of the definitions that they follow, if known.
-    """
-    require_same_definitions(
-        definitions, definitions_hash(validation), "the training data", "the validation data"
-    )
-    if isinstance(validation, Dataset):
-        try:
-            return aligned_dataset(validation, names)
-        except DataError as error:
-            raise DataError(
-                f"the validation data have other features than the training data ({error.problem})",
-                hint="Give both the same columns.",
-            ) from error
-    if tuple(validation.feature_names) != names:
-        raise DataError(
-            "the validation data have other features than the training data, or in another order",
-            hint="Give both the same columns in the same order.",
-        )
-    return validation
-
-
-def require_preferences(data: TrainingData, role: str) -> None:
-    """Raise a DataError if all documents of each query have equal labels."""
-    if not any(map(has_preference, query_blocks(data))):
-        raise no_preferences_error(role, len(data))
-
-
-def no_preferences_error(role: str, queries: int) -> DataError:
-    """Return the error for data in which the documents of each query have equal labels.
-
-    Args:
-        role: What the data are for: ``training`` or ``validation``.
-        queries: The number of queries.
-    """
-    return DataError(
-        f"no document of the {role} data is preferred to another: in each of {queries} queries "
-        "all labels are equal",
-        hint="Check the labels.",
-    )
-
-
-def has_preference(block: Dataset) -> bool:
-    """Return whether any query has two documents with different labels.
-
-    Example:
-        >>> has_preference(Dataset.from_arrays([[1], [2], [3]], [0, 1, 1], group=[1, 2]))
-        False
-    """
-    query = block.query_of_row
-    same_query = query[1:] == query[:-1]
-    return bool((same_query & (block.labels[1:] != block.labels[:-1])).any())
-
-
 def mean_value(
     measure: str | Measure, data: Dataset, scores: Doubles, query_weight: Doubles | None = None
 ) -> float:
@@ -751,38 +674,6 @@ def mean_value(
     return float(evaluate(measure, data, scores, query_weight=query_weight).means[measure])
 
 
-def query_blocks(data: TrainingData) -> Iterable[Dataset]:
-    """Return the data as blocks of whole queries, to iterate over any number of times.
-
-    The block of a sparse matrix has no features.
-    """
-    if isinstance(data, SparseRows):
-        return [data.queries]
-    return [data] if isinstance(data, Dataset) else _ShardBlocks(data)
-
-
-def in_memory(data: TrainingData) -> Dataset:
-    """Load the data, for rankers that sort or bin every feature before they start."""
-    if isinstance(data, SparseRows):
-        raise ArgumentError("a sparse matrix is not a data set", hint="Give X.toarray().")
-    return data.load() if isinstance(data, ShardSet) else data
-
-
-class _ShardBlocks:
-    """The blocks of a shard set, read anew by each iteration."""
-
-    def __init__(self, shards: ShardSet) -> None:
-        self._shards = shards
-
-    def __iter__(self) -> Iterator[Dataset]:
-        return self._shards.blocks()
-
-
-def definitions_hash(data: TrainingData) -> str | None:
-    """Return the hash of the definitions that the features of data follow, if known."""
-    return None if isinstance(data, SparseRows) else data.definitions_hash
-
-
 def _checked_categories(content: Any, names: tuple[str, ...]) -> dict[str, list[str]]:
     """Return the categories of a saved ranker; raise a ValueError if they are malformed."""
     if not isinstance(content, dict) or not set(content) <= set(names):
@@ -791,19 +682,3 @@ def _checked_categories(content: Any, names: tuple[str, ...]) -> dict[str, list[
         if not isinstance(values, list) or not all(isinstance(each, str) for each in values):
             raise ValueError("the categories are not strings")
     return content
-
-
-def _matrix(X: Any, categories: Categories) -> Floats:
-    if is_frame(X):
-        column_names(X)  # refuses names that Arrow would refuse less clearly
-        table = None
-        with suppress(DataError):  # NumPy reads pandas' sparse columns, which Arrow does not have
-            table = arrow_table(X)
-        if table is not None:
-            for name in set(categories) & set(table.column_names):
-                codes = pa.array(category_codes(table, name, categories[name]))
-                table = table.set_column(table.column_names.index(name), name, codes)
-            return feature_matrix(table, table.column_names)
-    # Row-major as in a data set: data frames are column-major, and sums in another order are
-    # rounded differently.
-    return np.ascontiguousarray(as_numbers(X, np.float32, "features", dimensions=2))

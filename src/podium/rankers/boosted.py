@@ -16,7 +16,8 @@ from podium.kernels import Doubles, Floats, Ints
 from podium.losses import PairExponential
 from podium.losses.top_documents import top_documents
 from podium.measures import Measure, evaluate, parse_measure
-from podium.rankers.base import FitInterrupted, Progress, Ranker, TrainingData, in_memory
+from podium.rankers.base import FitInterrupted, Ranker
+from podium.rankers.fit_progress import Progress
 from podium.rankers.linear_kernels import linear_scores, missing_feature
 from podium.rankers.parameter_checks import check_integer, check_number
 from podium.rankers.sample_weights import FitWeights
@@ -30,6 +31,7 @@ from podium.rankers.stumps import (
     discount_sums,
     stump_scores,
 )
+from podium.rankers.training_data import TrainingData, in_memory
 from podium.rankers.validation_monitor import ValidationMonitor
 
 # A weak ranker without errors would get infinite weight.

@@ -15,22 +15,15 @@ from podium.data import Dataset
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Ints
 from podium.measures import Measure, parse_measure
-from podium.rankers.base import (
-    FitInterrupted,
-    Progress,
-    Ranker,
-    TrainingData,
-    in_memory,
-    load_ranker,
-    mean_value,
-    nested_rankers,
-)
+from podium.rankers.base import FitInterrupted, Ranker, load_ranker, mean_value, nested_rankers
 from podium.rankers.explanation import Explanation, adding_up, query_documents
+from podium.rankers.fit_progress import Progress
 from podium.rankers.parameter_checks import check_integer, check_number
 from podium.rankers.sample_weights import FitWeights
 from podium.rankers.shapley import shapley_values
 from podium.rankers.sparse_rows import SparseMatrix
 from podium.rankers.storage import Archive
+from podium.rankers.training_data import TrainingData, in_memory
 
 
 class CascadeRanker(Ranker):
@@ -238,7 +231,7 @@ class CascadeRanker(Ranker):
             *query_documents(data),
             names,
             scores,
-            adding_up(contributions, scores, self),
+            adding_up(contributions, scores, type(self).__name__),
             np.column_stack([part.scores for part in parts.values()]),
             self.contribution_method(),
             parts=parts,

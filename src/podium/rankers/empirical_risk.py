@@ -16,7 +16,6 @@ from podium.kernels.specialize import specialize
 from podium.losses import Loss
 from podium.losses.base import empty_batch, endless_score
 from podium.losses.compiled import CompiledLoss
-from podium.rankers.base import TrainingData, query_blocks
 from podium.rankers.linear_kernels import (
     linear_scores,
     missing_feature,
@@ -25,6 +24,7 @@ from podium.rankers.linear_kernels import (
 )
 from podium.rankers.preconditioner import WithinQueryScatter, within_query_scatter
 from podium.rankers.sample_weights import FitWeights, evaluate_weighted, weighted_blocks
+from podium.rankers.training_data import TrainingData, query_blocks
 from podium.threads import for_each_query, over_queries
 
 _MAX_WEIGHT_SUM = 1e260

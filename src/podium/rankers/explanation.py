@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +13,6 @@ from podium.data import Dataset
 from podium.data.frames import html_table, pandas_frame
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Ints
-
-if TYPE_CHECKING:
-    from podium.rankers.base import Ranker
 
 _ROUNDING = 1e-4
 """Contributions that miss the score by a larger share of it are not just rounded."""
@@ -234,26 +231,6 @@ def value_text(value: float, categories: list[str] | None = None) -> str:
     return f"{value:.6g}"
 
 
-def explain_features(ranker: Ranker, data: Dataset, contributions: Doubles) -> Explanation:
-    """Return the explanation of a query's scores by features.
-
-    Args:
-        ranker: The ranker.
-        data: One query.
-        contributions: A row per document; rows may differ from the scores by one constant.
-    """
-    scores = ranker.predict(data)
-    return Explanation(
-        *query_documents(data),
-        ranker.feature_names_,
-        scores,
-        adding_up(contributions, scores, ranker),
-        data.features.astype(np.float64),
-        ranker.contribution_method(),
-        ranker.categories_,
-    )
-
-
 def query_documents(data: Dataset) -> tuple[str, tuple[str, ...]]:
     """Return the id of the only query of a data set, and the ids of its documents."""
     ids = None if data.document_ids is None else data.document_ids.to_pylist()
@@ -261,7 +238,7 @@ def query_documents(data: Dataset) -> tuple[str, tuple[str, ...]]:
     return data.query_ids[0].as_py(), tuple(names)
 
 
-def adding_up(contributions: Doubles, scores: Doubles, ranker: Ranker) -> Doubles:
+def adding_up(contributions: Doubles, scores: Doubles, kind: str) -> Doubles:
     """Return contributions less their mean, which add up to the scores less their mean.
 
     Engines and networks round their scores to single precision. What rounding leaves is spread
@@ -275,7 +252,7 @@ def adding_up(contributions: Doubles, scores: Doubles, ranker: Ranker) -> Double
     scale = max(float(np.abs(scores).max()), float(totals.max()))
     if not np.abs(left).max() <= _ROUNDING * scale:  # also if anything is not a number
         raise ArgumentError(
-            f"the contributions of this {type(ranker).__name__} do not add up to its scores",
+            f"the contributions of this {kind} do not add up to its scores",
             hint="Its file lacks the numbers of rows in each leaf, or its trees have other leaves "
             "than numbers: train it again without such options.",
         )

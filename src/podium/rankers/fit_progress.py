@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from podium.measures import Measure, parse_measure
 from podium.rankers.fit_arguments import (
@@ -15,10 +15,10 @@ from podium.rankers.fit_arguments import (
     stops_early,
     stops_fit,
 )
+from podium.rankers.training_data import ValidationSets
 
-if TYPE_CHECKING:
-    from podium.rankers.base import Progress
-    from podium.rankers.validation_sets import ValidationSets
+Progress: TypeAlias = "Callable[[int, float, float | None], None]"
+"""Called after each step of a fit with the step, the loss, and the validation measure or None."""
 
 
 class FitProgress:

@@ -15,10 +15,11 @@ from podium.errors import ArgumentError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss
 from podium.measures import Measure
-from podium.rankers.base import FitInterrupted, Progress, Ranker, TrainingData
+from podium.rankers.base import FitInterrupted, Ranker
 from podium.rankers.bundle_method import BundleResult, Plane, minimise_bundle
 from podium.rankers.empirical_risk import BlockRisk, LinearRisk, block_scores
 from podium.rankers.fit_arguments import FitStopped
+from podium.rankers.fit_progress import Progress
 from podium.rankers.gradient_descent import adam_descent
 from podium.rankers.linear_kernels import linear_scores, missing_feature
 from podium.rankers.parameter_checks import check_integer, check_number
@@ -27,6 +28,7 @@ from podium.rankers.sample_weights import FitWeights
 from podium.rankers.sparse_risk import SparseRisk
 from podium.rankers.sparse_rows import SparseRows
 from podium.rankers.storage import Archive
+from podium.rankers.training_data import TrainingData
 from podium.rankers.validation_monitor import ValidationMonitor
 
 # The widths over which the kink of a hinge is rounded, from coarse to fine.

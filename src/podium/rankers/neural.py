@@ -15,14 +15,9 @@ from podium.errors import ArgumentError, DataError, MissingPackageError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss
 from podium.measures import Measure
-from podium.rankers.base import (
-    DistributedRanker,
-    FitInterrupted,
-    Progress,
-    TrainingData,
-    query_blocks,
-)
+from podium.rankers.base import DistributedRanker, FitInterrupted
 from podium.rankers.communicator import SINGLE_PROCESS, Communicator
+from podium.rankers.fit_progress import Progress
 from podium.rankers.integrated_gradients import Layers, integrated_gradients
 from podium.rankers.neural_checkpoint import (
     arrays_with_prefix,
@@ -33,6 +28,7 @@ from podium.rankers.neural_checkpoint import (
 from podium.rankers.parameter_checks import check_integer, check_number
 from podium.rankers.sample_weights import FitWeights, weighted_blocks
 from podium.rankers.storage import Archive
+from podium.rankers.training_data import TrainingData, query_blocks
 from podium.rankers.validation_monitor import ValidationMonitor
 
 

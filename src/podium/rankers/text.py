@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -14,23 +15,16 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 
-import podium
 from podium.data.atomic import atomic_write
 from podium.data.seeds import checked_seed, generator
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Floats, Ints
 from podium.losses import Loss, parse_loss
 from podium.measures import Measure, parse_measure
-from podium.rankers.base import (
-    FitInterrupted,
-    NotFittedError,
-    Progress,
-    mean_value,
-    require_preferences,
-)
+from podium.rankers.base import FitInterrupted, NotFittedError, mean_value
 from podium.rankers.communicator import Communicator
 from podium.rankers.fit_arguments import only_set, validation_arguments
-from podium.rankers.fit_progress import FitProgress
+from podium.rankers.fit_progress import FitProgress, Progress
 from podium.rankers.neural_checkpoint import (
     arrays_with_prefix,
     make_checkpoint,
@@ -45,8 +39,8 @@ from podium.rankers.text_encoder import TextEncoder
 from podium.rankers.text_gradients import accumulate_gradients, mean_loss
 from podium.rankers.text_pairs import TextPairs, read_pairs
 from podium.rankers.text_processes import require_same, sum_gradients, text_processes
+from podium.rankers.training_data import ValidationSets, require_preferences
 from podium.rankers.validation_monitor import ValidationMonitor
-from podium.rankers.validation_sets import ValidationSets
 
 PARAMETERS_FILE = "podium.json"
 _CHECKPOINT = "checkpoint.podium"
@@ -425,7 +419,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
             self.encoder_.save(path)
         content = {
             "kind": "TextRanker",
-            "podium": podium.__version__,
+            "podium": version("podium-rank"),
             "parameters": self._plain_parameters(),
         }
         (path / "README.md").write_text(_model_card(self))
@@ -548,7 +542,7 @@ pipeline_tag: text-ranking
 # A {ranker.architecture} for ranking
 
 Scores a query and a document: larger is better, comparable within a query only. Trained with Podium
-{podium.__version__}.
+{version("podium-rank")}.
 
 | parameter | value |
 | --- | --- |

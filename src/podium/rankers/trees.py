@@ -17,12 +17,14 @@ from podium.errors import ArgumentError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss
 from podium.measures import Measure
-from podium.rankers.base import DistributedRanker, FitInterrupted, Progress, TrainingData, in_memory
+from podium.rankers.base import DistributedRanker, FitInterrupted
 from podium.rankers.communicator import SINGLE_PROCESS, Communicator
 from podium.rankers.engines import ENGINES, Booster
+from podium.rankers.fit_progress import Progress
 from podium.rankers.parameter_checks import check_integer, check_number
 from podium.rankers.sample_weights import FitWeights, evaluate_weighted
 from podium.rankers.storage import Archive
+from podium.rankers.training_data import TrainingData, in_memory
 from podium.rankers.validation_monitor import ValidationMonitor
 
 

@@ -12,10 +12,10 @@ from podium.errors import ArgumentError
 from podium.kernels import Doubles
 from podium.measures import Measure, evaluate, parse_measure
 from podium.measures.registry import definition_of
-from podium.rankers.base import Progress, TrainingData, query_blocks
 from podium.rankers.communicator import SINGLE_PROCESS, Communicator
 from podium.rankers.fit_arguments import FitStopped
-from podium.rankers.fit_progress import FitProgress
+from podium.rankers.fit_progress import FitProgress, Progress
+from podium.rankers.training_data import TrainingData, query_blocks
 
 _Model = TypeVar("_Model")
 

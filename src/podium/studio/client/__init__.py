@@ -9,8 +9,7 @@ project.import_candidates("candidates.jsonl")
 labels = project.labels()  # podium.data.Judgments, for podium.rankers
 """
 
-from podium.studio.client.client import StudioClient, project_at
-from podium.studio.client.project import StudioProject
+from podium.studio.client.client import StudioClient, StudioProject, project_at
 from podium.studio.client.values import (
     StudioDocument,
     StudioError,

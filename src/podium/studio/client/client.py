@@ -1,17 +1,25 @@
-"""A studio as someone with an API token sees it."""
+"""A studio and its projects, as someone with an API token sees them."""
 
 from __future__ import annotations
 
+import io
+import math
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self, TypeAlias
+from uuid import uuid4
 
 import httpx
 
-from podium.studio.client.project import StudioProject
-from podium.studio.client.values import StudioError
+from podium.data import CandidateList, Judgments, Preferences, read_parquet, write_jsonl
+from podium.data.atomic import atomic_write
+from podium.data.files import writing
+from podium.studio.client.lease_renewal import LeaseRenewer
+from podium.studio.client.values import StudioDocument, StudioError, StudioQuestion, StudioTask
+from podium.studio.json_types import JsonObject
 
 TOKEN = "PODIUM_STUDIO_TOKEN"  # noqa: S105 - the name of a variable
 """The environment variable with the API token."""
@@ -19,6 +27,10 @@ TOKEN = "PODIUM_STUDIO_TOKEN"  # noqa: S105 - the name of a variable
 _TRIES = 4
 _Files: TypeAlias = Sequence[tuple[str, tuple[str, IO[bytes]]]]
 """Form fields, each with a file's name and content."""
+_RENEW_EVERY = 15.0
+"""How often a program that judges renews its lease, in seconds."""
+_LOOK_AGAIN = 5.0
+"""How often to check whether a paused project has been resumed, in seconds."""
 
 
 class StudioClient:
@@ -158,3 +170,305 @@ def project_at(address: str) -> tuple[str, int]:
             0, f"{address!r} does not name a project: write https://judging.example.org#7."
         )
     return url, int(number)
+
+
+class StudioProject:
+    """A project of a studio.
+
+    Attributes:
+        about: The project as JSON: id, role, settings, progress.
+    """
+
+    def __init__(self, studio: StudioClient, about: JsonObject) -> None:
+        self.about = about
+        self._studio = studio
+        self._path = f"/projects/{about['id']}"
+        self._tab = uuid4().hex
+
+    @property
+    def id(self) -> int:
+        """The project's number."""
+        return int(self.about["id"])
+
+    def refresh(self) -> StudioProject:
+        """The project as it is now."""
+        return self._studio.project(self.id)
+
+    def change(self, **settings: object) -> None:
+        """Change settings, or ``paused``."""
+        self.about = self._studio.call("PATCH", self._path, json=settings)
+
+    def delete(self) -> None:
+        """Delete the project with all its judgments."""
+        name = self.about["settings"]["name"]
+        self._studio.send("DELETE", self._path, json={"name": name})
+
+    def import_candidates(self, source: str | Path | Iterable[CandidateList]) -> JsonObject:
+        """Import queries with their candidates, and wait until the import is done.
+
+        Args:
+            source: A JSONL file, or lists of candidates.
+
+        Returns:
+            How many queries were added and skipped.
+        """
+        if isinstance(source, str | Path):
+            return self._upload("candidates", [("candidates", Path(source))])
+        stream = io.BytesIO()
+        write_jsonl(source, stream)
+        stream.seek(0)
+        return self._upload("candidates", [("candidates", stream)])
+
+    def import_runs(
+        self,
+        runs: Sequence[str | Path],
+        documents: str | Path,
+        queries: str | Path | None = None,
+        *,
+        depth: int = 50,
+    ) -> JsonObject:
+        """Import the queries of TREC runs, with the texts of their documents."""
+        files = [("runs", Path(run)) for run in runs] + [("documents", Path(documents))]
+        if queries is not None:
+            files.append(("queries", Path(queries)))
+        return self._upload("runs", files, depth=depth)
+
+    def import_gold(self, source: str | Path) -> JsonObject:
+        """Import gold pairs from JSONL."""
+        return self._upload("gold", [("gold", Path(source))])
+
+    def import_from_engine(self, **search: object) -> JsonObject:
+        """Import queries with candidates from a search engine.
+
+        Args:
+            search: The fields of `podium.studio.transfer.search_engines.EngineSearch`: url, …
+        """
+        path = f"{self._path}/imports/engine"
+        result: JsonObject = self._wait(self._studio.call("POST", path, json=search))["result"]
+        return result
+
+    def next(self, *, wait: float | None = 60.0) -> StudioTask | None:
+        """The next task, or None if there is none (for now).
+
+        Args:
+            wait: For how many seconds to wait for others at most, where what they do may open
+                something; None is as long as it takes.
+        """
+        return self._wait_for_task(self._next(), wait)
+
+    def answer(
+        self,
+        task: StudioTask,
+        choice: str,
+        *,
+        seconds: float = 0.0,
+        replies: Mapping[str, str] | None = None,
+        wait: float | None = 60.0,
+    ) -> StudioTask | None:
+        """Answer a task, and get the next one, or None if there is none (for now)."""
+        return self._wait_for_task(self._answer(task, (choice, replies or {}), seconds), wait)
+
+    def undo(self) -> StudioTask | None:
+        """Undo your last answer; the same task is returned."""
+        body = {"token": str(uuid4()), "tab": self._tab}
+        return self._wait_for_task(self._studio.call("POST", f"{self._path}/undo", json=body), 60.0)
+
+    def release(self, task: StudioTask) -> None:
+        """Release a task unanswered, so that others need not wait for it."""
+        self._studio.call("POST", f"{self._path}/release", json={"token": task.token})
+
+    def judge(
+        self,
+        choose: Callable[[StudioTask], str | tuple[str, Mapping[str, str]]],
+        *,
+        wait: float | None = None,
+    ) -> int:
+        """Judge until no task is left for you; returns the number of answers.
+
+        Where the rest depends on others, it waits for them. A task is kept for as long as `choose`
+        takes, and given up if it fails.
+
+        Args:
+            choose: Returns one of the task's choices, for example by a model; or a choice and the
+                replies to the task's questions, by their names.
+            wait: For how many seconds to wait for others at a time, and while the project is
+                paused; None is as long as it takes.
+
+        Raises:
+            StudioError: If work is left that nobody can do; it says what would help.
+        """
+        count = 0
+        with LeaseRenewer(self._renew, _RENEW_EVERY) as renewing:
+            task = self._wait_for_task(self._next(renews=True), wait, renews=True)
+            while task is not None:
+                renewing.token = task.token
+                begun = time.monotonic()
+                try:
+                    choice = choose(task)
+                except BaseException:
+                    self.release(task)
+                    raise
+                answer = self._answer(task, choice, time.monotonic() - begun, renews=True)
+                renewing.token = None
+                count += 1
+                task = self._wait_for_task(answer, wait, renews=True)
+        return count
+
+    def export(
+        self,
+        target: str | Path | IO[bytes],
+        content: str = "labels",
+        format: str = "qrels",  # noqa: A002 - what it is called everywhere
+        *,
+        only_done: bool = False,
+        ties: bool = False,
+        underscores: bool = False,
+        model: int | None = None,
+    ) -> JsonObject:
+        """Export the project's results to a file.
+
+        Args:
+            target: The file, or an open stream.
+            content: ``labels``, ``grades``, ``preferences``, ``totals``, ``log`` or ``answers``
+                of models.
+            format: One that fits: ``qrels``, ``prefs``, ``pairs``, ``csv``, ``jsonl``, or one with
+                ``-parquet``.
+            only_done: Whether to leave out queries that are not done yet.
+            ties: Whether documents that were judged equal get equal labels.
+            underscores: Whether white space in IDs is written as ``_`` in TREC's formats, which
+                have none in IDs.
+            model: The number of the language model whose labels, grades or preferences to export;
+                by default people's are.
+
+        Returns:
+            How many queries, rows and bytes it has.
+        """
+        order = {
+            "content": content, "format": format, "only_done": only_done, "ties": ties,
+            "underscores": underscores, "model": model,
+        }  # fmt: skip
+        job = self._wait(self._studio.call("POST", f"{self._path}/exports", json=order))
+        path = f"{self._path}/jobs/{job['id']}/file"
+        if isinstance(target, str | Path):
+            with writing(target), atomic_write(target) as stream:
+                self._studio.fetch(path, stream)
+        else:
+            self._studio.fetch(path, target)
+        result: JsonObject = job["result"]
+        return result
+
+    def labels(self, *, only_done: bool = False, ties: bool = False) -> Judgments:
+        """The labels so far: the ordered top k of each query, or mean grades."""
+        content = "grades" if self.about["settings"]["mode"] == "grades" else "labels"
+        stream = io.BytesIO()
+        self.export(stream, content, "qrels-parquet", only_done=only_done, ties=ties)
+        stream.seek(0)
+        return read_parquet(stream, Judgments)
+
+    def preferences(self) -> Preferences:
+        """The verdicts on pairs that were not undone."""
+        stream = io.BytesIO()
+        self.export(stream, "preferences", "pairs-parquet")
+        stream.seek(0)
+        return read_parquet(stream, Preferences)
+
+    def _next(self, *, renews: bool = False) -> JsonObject:
+        ask = {"tab": self._tab, "renews": renews}
+        response: JsonObject = self._studio.call("POST", f"{self._path}/next", json=ask)
+        return response
+
+    def _answer(
+        self,
+        task: StudioTask,
+        answered: str | tuple[str, Mapping[str, str]],
+        seconds: float,
+        *,
+        renews: bool = False,
+    ) -> JsonObject:
+        choice, replies = (answered, {}) if isinstance(answered, str) else answered
+        body = {
+            "token": task.token,
+            "choice": choice,
+            "replies": dict(replies),
+            "seconds": seconds,
+            "tab": self._tab,
+            "renews": renews,
+        }
+        answer = self._studio.call("POST", f"{self._path}/answers", json=body)
+        return answer["next"] or {"state": "paused"}
+
+    def _renew(self, token: str) -> None:
+        body = {"token": token, "tab": self._tab, "renews": True}
+        self._studio.call("POST", f"{self._path}/renew", json=body)
+
+    def _wait_for_task(
+        self, answer: JsonObject, wait: float | None, *, renews: bool = False
+    ) -> StudioTask | None:
+        end = math.inf if wait is None else time.monotonic() + wait
+        waits = ("wait", "paused") if renews else ("wait",)
+        while answer["state"] in waits:
+            pause = answer.get("wait_seconds") or _LOOK_AGAIN
+            left = end - time.monotonic()
+            if left <= 0:
+                return None
+            time.sleep(min(pause, left))
+            answer = self._next(renews=renews)
+        if answer["state"] == "blocked":
+            raise StudioError(409, " ".join(answer["problems"]))
+        if answer["state"] == "training":
+            raise StudioError(403, "The project's training comes first, or was failed.")
+        if answer["state"] != "task":
+            return None
+        task = answer["task"]
+        sides = tuple(
+            tuple(self._document(task["query_id"], document) for document in side["documents"])
+            for side in task["sides"]
+        )
+        return StudioTask(
+            task["token"],
+            task["query"],
+            task["description"],
+            sides,
+            tuple(task["choices"]),
+            tuple(
+                StudioQuestion(each["name"], each["text"], tuple(each["options"]), each["required"])
+                for each in task["questions"]
+            ),
+        )
+
+    def _document(self, query: int, document: JsonObject) -> StudioDocument:
+        path = f"{self._path}/queries/{query}/documents/{document['place']}"
+        if document["format"] == "html":
+            text = self._studio.send("GET", f"{path}/page").text
+        else:
+            text = self._studio.call("GET", path)["text"]
+        return StudioDocument(document["place"], document["title"], document["url"], text)
+
+    def _upload(
+        self, source: str, files: Sequence[tuple[str, Path | IO[bytes]]], **more: object
+    ) -> JsonObject:
+        streams: list[tuple[str, tuple[str, IO[bytes]]]] = []
+        try:
+            for role, file in files:
+                if isinstance(file, Path):
+                    streams.append((role, (file.name, file.open("rb"))))
+                else:
+                    streams.append((role, (role, file)))
+            job = self._studio.call(
+                "POST", f"{self._path}/imports", data={"source": source, **more}, files=streams
+            )
+        finally:
+            for _, (_, stream) in streams:
+                stream.close()
+        result: JsonObject = self._wait(job)["result"]
+        return result
+
+    def _wait(self, job: JsonObject) -> JsonObject:
+        pause = 0.05
+        while job["state"] in ("waiting", "running"):
+            time.sleep(pause)
+            pause = min(1.5 * pause, 2.0)
+            job = self._studio.call("GET", f"{self._path}/jobs/{job['id']}")
+        if job["state"] != "done":
+            raise StudioError(422, str(job["error"]))
+        return job
