@@ -99,7 +99,7 @@ class Report:
             ", ".join(
                 [
                     f"Python {platform.python_version()}",
-                    *(f"{package} {version(package)}" for package in ("podium", *packages)),
+                    *(f"{package} {version(package)}" for package in ("podium-rank", *packages)),
                     f"{_cores()} cores",
                 ]
             )
