@@ -14,7 +14,7 @@ from sqlalchemy import select
 
 from benchmarks._studio_crowd import Crowd, Seen
 from benchmarks._studio_server import Server, create_data, running
-from podium.studio.judging.service import JudgingService
+from podium.studio.judging.judged import load_judged_query
 from podium.studio.projects.service import project_row
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, reading
@@ -233,7 +233,6 @@ def _blocked(crowd: Crowd) -> int:
 def _wrong(url: str, project_id: int, k: int) -> int:
     """Queries that are not done, or whose top k is not the true one."""
     engine = connect(Settings(database=url))
-    service = JudgingService(engine)
     truth = tuple(f"d{number:03}" for number in range(k))
 
     def work(connection: object) -> int:
@@ -241,7 +240,7 @@ def _wrong(url: str, project_id: int, k: int) -> int:
         rows = connection.execute(select(ProjectQuery.__table__)).all()  # type: ignore[attr-defined]
         wrong = 0
         for query in rows:
-            state = service.query_state(connection, project, query)  # type: ignore[arg-type]
+            state = load_judged_query(connection, project, query).state  # type: ignore[arg-type]
             result = state.mode.session.result()  # type: ignore[attr-defined]
             wrong += not (query.done and result.complete and result.top == truth)
         return wrong

@@ -9,7 +9,10 @@ from typing import Any
 from sqlalchemy import Engine, text
 
 from benchmarks._studio_server import create_data
-from podium.studio.judging.service import JudgingService, LeasedTask
+from podium.studio.judging.leases import LeaseHolder
+from podium.studio.judging.next_task import NextTask
+from podium.studio.judging.service import Answer, Assessor, JudgingService
+from podium.studio.judging.unit_of_work import LeasedTask, UnitOfWork
 from podium.studio.projects.service import ProjectSettings, create_project, project_row
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction, reading
@@ -49,20 +52,28 @@ class _Judge:
     def __init__(self, engine: Engine, project: int) -> None:
         self._service = JudgingService(engine)
         self._project = reading(engine, lambda c: project_row(c, project))
-        self._lease = self._service.next(self._project, _PERSON, "tab")
+        self._lease = self._service.transact(lambda unit: self._assessor(unit).next())
 
     def answer(self) -> float:
         """Answer, and tell how long it took until the next task was there."""
         assert isinstance(self._lease, LeasedTask)
+        token = self._lease.token
+
+        def work(unit: UnitOfWork) -> NextTask | None:
+            assessor = self._assessor(unit)
+            assessor.answer(token, Answer("left", 1.0))
+            return assessor.following()
+
         begun = time.perf_counter()
-        _, lease = self._service.answer(
-            self._project, _PERSON, self._lease.token, "left", seconds=1.0, tab="tab"
-        )
+        lease = self._service.transact(work)
         took = time.perf_counter() - begun
         assert isinstance(lease, LeasedTask)
         assert lease.query.id != self._lease.query.id
         self._lease = lease
         return took
+
+    def _assessor(self, unit: UnitOfWork) -> Assessor:
+        return self._service.assessor(unit, self._project, LeaseHolder(_PERSON, "tab"))
 
 
 def _project(engine: Engine, finished: int, more: int) -> int:

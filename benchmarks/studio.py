@@ -18,10 +18,10 @@ import statistics
 import time
 from dataclasses import dataclass
 
-from sqlalchemy import bindparam, select, text
+from sqlalchemy import text
 
 from benchmarks._judging_speed import milliseconds_to_the_next_pair
-from benchmarks._report import Report, median_seconds, wants_quick
+from benchmarks._report import Report, wants_quick
 from benchmarks._studio_crowd import Crowd
 from benchmarks._studio_disturbance import Disturbance, hanging_provider
 from benchmarks._studio_engine import bare_engine
@@ -31,15 +31,12 @@ from benchmarks._studio_server import Server, create_data, running
 from podium.studio.projects.service import ProjectSettings, create_project
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction
-from podium.studio.store.prepared import Prepared
-from podium.studio.store.tables import Lease
 from tests.ports import free_port
 from tests.studio.postgres import Postgres
 
 _ITEMS = 20
 _WORKERS = 2
 _SMALL = 10_000
-_STATEMENTS = 300
 _FIRST_TASKS = 100
 """How many first tasks a second are handed out at the least."""
 
@@ -112,7 +109,6 @@ def _load(report: Report, postgres: Postgres, size: Size) -> None:
         _growth(report, url, crowd, peak / 4, size)
     if crowd.errors:
         report.note(f"errors: {crowd.errors}")
-    _statement(report, url)
 
 
 def _next_task(report: Report, postgres: Postgres, answers: int) -> None:
@@ -184,28 +180,6 @@ def _in_the_browser(report: Report) -> None:
 
 def _each(rates: list[float]) -> str:
     return ", ".join(f"{rate:.0f}" for rate in rates)
-
-
-def _statement(report: Report, url: str) -> None:
-    """What running a statement by SQLAlchemy costs beside the driver's own."""
-    engine = connect(Settings(database=url))
-    statement = select(Lease.token, Lease.left, Lease.right).where(Lease.query_id == bindparam("q"))
-    prepared = Prepared(statement, lambda *columns: columns)
-    with engine.connect() as connection:
-        ways = {
-            "sqlalchemy": lambda: [
-                connection.execute(statement, {"q": 1}).all() for _ in range(_STATEMENTS)
-            ],
-            "driver": lambda: [prepared.rows(connection, q=1) for _ in range(_STATEMENTS)],
-        }
-        median_seconds(ways, 1)  # both are prepared by the server after some runs
-        took = median_seconds(ways, 5)
-    engine.dispose()
-    report.note(
-        f"a statement: {1e6 * took['sqlalchemy'] / _STATEMENTS:.0f} us by SQLAlchemy, "
-        f"{1e6 * took['driver'] / _STATEMENTS:.0f} us by the driver, "
-        f"{took['sqlalchemy'] / took['driver']:.1f}x"
-    )
 
 
 def _judge(crowd: Crowd, seconds: float) -> float:

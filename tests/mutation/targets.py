@@ -29,10 +29,9 @@ _ONLY = {
     "data": ("labels",),
     "studio": (
         "judging.service",
-        "judging.task_selection",
         "judging.next_task",
         "judging.leases",
-        "judging.judgment_log",
+        "judging.unit_of_work",
         "accounts.service",
         "accounts.members",
         "web.access",

@@ -71,10 +71,9 @@ def test_modules_are_found_by_area_and_by_name() -> None:
         f"studio.{name}"
         for name in (
             "judging.service",
-            "judging.task_selection",
             "judging.next_task",
             "judging.leases",
-            "judging.judgment_log",
+            "judging.unit_of_work",
             "accounts.service",
             "accounts.members",
             "web.access",

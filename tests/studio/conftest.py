@@ -10,11 +10,10 @@ import pytest
 from argon2 import PasswordHasher
 from sqlalchemy import Engine
 
-from podium.studio.judging.service import JudgingService
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect
 from tests.studio.databases import new_name, postgres_with_tables, sqlite_with_tables
-from tests.studio.judging_helpers import ByNumber, Clock
+from tests.studio.judging_helpers import Clock, Judges
 from tests.studio.postgres import BINARIES, Postgres
 
 
@@ -91,5 +90,5 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def service(engine: Engine, clock: Clock) -> ByNumber:
-    return ByNumber(engine, JudgingService(engine, clock, random.Random(7)))
+def service(engine: Engine, clock: Clock) -> Judges:
+    return Judges(engine, clock, random.Random(7))

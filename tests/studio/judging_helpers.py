@@ -7,11 +7,14 @@ import time
 from sqlalchemy import insert, select, update
 
 from podium.studio.jobs.queue import JobContext, enqueue
-from podium.studio.judging.service import LeasedTask
+from podium.studio.judging.leases import LeaseHolder
+from podium.studio.judging.service import Answer, JudgingService
+from podium.studio.judging.unit_of_work import LeasedTask
 from podium.studio.projects.service import project_row
 from podium.studio.reporting import reports
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.rows import ProjectQueryRow
 from podium.studio.store.tables import (
     JudgmentCount,
     LogEntry,
@@ -33,28 +36,62 @@ class Clock:
         return self.now
 
 
-class ByNumber:
-    """A desk that takes a project's number for its row."""
+class Judges:
+    """People who judge as the API's routes let them, a transaction for each thing they do.
 
-    def __init__(self, engine, service) -> None:
+    A project's number can be used for its row.
+    """
+
+    def __init__(self, engine, clock=time.time, rng=None) -> None:
         self._engine = engine
-        self._service = service
-        self.query_state = service.query_state
+        self.service = JudgingService(engine, clock, rng)
 
-    def _row(self, project_id):
-        return reading(self._engine, lambda c: project_row(c, project_id))
+    def row(self, project):
+        if not isinstance(project, int):
+            return project
+        return reading(self._engine, lambda c: project_row(c, project))
 
-    def next(self, project_id, *rest, **more):
-        return self._service.next(self._row(project_id), *rest, **more)
+    def next(self, project, user, tab, *, renews=False, after=()):
+        return self._judge(project, LeaseHolder(user, tab, renews), lambda who: who.next(after))
 
-    def answer(self, project_id, *rest, **more):
-        return self._service.answer(self._row(project_id), *rest, **more)
+    def answer(
+        self, project, user, token, choice, *, tab, seconds, reason=None, replies=None, more=True,
+        renews=False, after=(),
+    ):  # fmt: skip
+        answer = Answer(choice, seconds, reason, replies or {})
 
-    def undo(self, project_id, *rest):
-        return self._service.undo(self._row(project_id), *rest)
+        def work(who):
+            result = who.answer(token, answer)
+            return result, who.following(after) if more else None
 
-    def release(self, project_id, *rest):
-        return self._service.release(self._row(project_id), *rest)
+        return self._judge(project, LeaseHolder(user, tab, renews), work)
+
+    def undo(self, project, user, token, tab, answer=None):
+        return self._judge(project, LeaseHolder(user, tab), lambda who: who.undo(token, answer))
+
+    def change(self, project, user, answer, change):
+        return self._judge(project, LeaseHolder(user), lambda who: who.change(answer, change))
+
+    def renew(self, project, who, tokens):
+        return self._judge(project, who, lambda who: who.renew(tokens))
+
+    def release(self, project, user, token, expires_at=None):
+        return self._judge(project, LeaseHolder(user), lambda who: who.release(token, expires_at))
+
+    def state(self, project, query_id):
+        """A query's state as this process knows it."""
+        row = self.row(project)
+        query = select(ProjectQuery.__table__).where(ProjectQuery.id == query_id)
+
+        def work(unit):
+            locked = unit.connection.execute(query.with_for_update()).one()
+            return unit.locked(row, ProjectQueryRow(*locked)).state
+
+        return self.service.transact(work)
+
+    def _judge(self, project, who, work):
+        row = self.row(project)
+        return self.service.transact(lambda unit: work(self.service.assessor(unit, row, who)))
 
 
 def truth(task) -> str:
@@ -67,15 +104,8 @@ def read_log(engine, query_id):
     return reading(engine, lambda c: c.execute(entries.order_by(LogEntry.place)).all())
 
 
-def top_of(engine, service, project_id, query_id):
-    def work(connection):
-        project = project_row(connection, project_id)
-        query = connection.execute(
-            select(ProjectQuery.__table__).where(ProjectQuery.id == query_id)
-        ).one()
-        return service.query_state(connection, project, query).mode.session.result()
-
-    return reading(engine, work)
+def top_of(service, project, query_id):
+    return service.state(project, query_id).mode.session.result()
 
 
 def queries_of(engine, project_id):

@@ -14,7 +14,7 @@ from podium.studio.jobs.execution import execute
 from podium.studio.jobs.queue import JobContext, enqueue
 from podium.studio.judging import adjudication, corrections
 from podium.studio.judging.judged import load_judged_query
-from podium.studio.judging.service import AnswerChange, JudgingService
+from podium.studio.judging.service import AnswerChange
 from podium.studio.projects.changes import change_project
 from podium.studio.projects.progress import project_progress
 from podium.studio.reporting import reports
@@ -29,7 +29,7 @@ from tests.studio.claimed_jobs import claimed_job
 from tests.studio.databases import BOTH
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import program, row_of
-from tests.studio.judging_helpers import judge_all, queries_of, truth
+from tests.studio.judging_helpers import Judges, judge_all, queries_of, truth
 from tests.studio.postgres import wait_until
 from tests.studio.server import serving
 
@@ -43,7 +43,7 @@ def always_wrong(task):
 
 
 def everyone(engine, project, choices):
-    service, row = JudgingService(engine, rng=random.Random(1)), row_of(engine, project)
+    service, row = Judges(engine, rng=random.Random(1)), row_of(engine, project)
     for who, choose in choices.items():
         judge_all(service, row, who, service.next(row, who, "t"), choose=choose)
 
@@ -153,7 +153,7 @@ def test_a_withdrawn_document_leaves_disagreements_on_rankings(engine):
 def test_a_withdrawn_document_leaves_the_tasks_of_rankings(engine):
     ann, bob = people = make_people(engine, 2)
     project = make_project(engine, people, queries=1, items=3, mode="rankings")
-    service, row = JudgingService(engine), row_of(engine, project)
+    service, row = Judges(engine), row_of(engine, project)
     task = service.next(row, bob, "t")
     manager = member(engine, project, ann, Role.MANAGER)
     (query,) = queries_of(engine, project)
@@ -222,12 +222,12 @@ def test_a_decision_that_is_undone_leaves_the_answers(engine, dispute):
     in_transaction(engine, lambda c: corrections.restore(c, manager, query.id, position))
     assert top(engine, project) == ("d01",)
     # One who changes their answer afterwards changes nothing: it was decided.
-    service = JudgingService(engine)
+    service = Judges(engine)
     token = select(LogEntry.token).where(LogEntry.user_id == cem)
     answer = reading(engine, lambda c: c.scalar(token))
     row = row_of(engine, project)
     change = AnswerChange(new_token(), "tie", None)
-    service.transact(lambda c: service.change_in(c, row, cem, answer, change))
+    service.change(row, cem, answer, change)
     assert top(engine, project) == ("d01",)
     assert adjudication.disputes_of(judged(engine, project)) == []
     # Without the decision their new answer counts, and disagrees with Bob's.

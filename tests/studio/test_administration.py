@@ -16,7 +16,6 @@ from podium.studio.accounts.administration import (
 from podium.studio.accounts.identity import Member, Person
 from podium.studio.accounts.mail import mail_invitation, request_reset
 from podium.studio.accounts.service import add_user, hash_password, new_api_token
-from podium.studio.judging.service import JudgingService
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
@@ -32,6 +31,7 @@ from podium.studio.translations import language as language_named
 from tests.studio.databases import BOTH
 from tests.studio.factories import PASSWORD, make_project
 from tests.studio.http_client import Browser, program, row_of
+from tests.studio.judging_helpers import Judges
 from tests.studio.server import serving
 
 DATABASES = BOTH
@@ -129,7 +129,7 @@ def test_administrators_see_all_projects(engine, address, people):
 def test_who_is_anonymised_is_a_number_in_the_log(engine, address, people):
     ann, bob = people
     project = make_project(engine, [ann, bob])
-    service = JudgingService(engine)
+    service = Judges(engine)
     given = service.next(row_of(engine, project), bob, "t")
     service.answer(row_of(engine, project), bob, given.token, "left", seconds=1, tab="t")
     owner = Member(Person(ann, "Ann", ANN, True), Role.OWNER, row_of(engine, project))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
-from podium.studio.judging.service import LeasedTask
-from podium.studio.judging.task_selection import NoTask
+from podium.studio.judging.next_task import NoTask
+from podium.studio.judging.unit_of_work import LeasedTask
 from podium.studio.store.database import reading
 from podium.studio.store.tables import Lease, LogEntry
 from tests.studio.databases import BOTH
@@ -120,8 +120,8 @@ def test_a_page_loaded_again_gets_what_it_showed_though_it_holds_tasks_ahead(eng
     project = make_project(engine, [ann], queries=4)
     shown = service.next(project, ann, "t")
     ahead(service, project, ann, shown)
-    row = service._row(project)
-    assert service._service.release(row, ann, shown.token)  # the page said so when it went
+    row = service.row(project)
+    assert service.release(row, ann, shown.token)  # the page said so when it went
     assert service.next(project, ann, "t").token == shown.token
 
 

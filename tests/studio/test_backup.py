@@ -13,16 +13,16 @@ from sqlalchemy import func, select, text
 from sqlalchemy.exc import OperationalError
 
 from podium.errors import ArgumentError, DataError
-from podium.studio.judging.service import JudgingService, LeasedTask
+from podium.studio.judging.unit_of_work import LeasedTask
 from podium.studio.settings import Settings
 from podium.studio.store.backup import _without_password, back_up, log_digest, restore
 from podium.studio.store.database import connect, in_transaction, reading
 from podium.studio.store.migrate import downgrade, revisions, upgrade
-from podium.studio.store.rows import ProjectQueryRow
 from podium.studio.store.tables import LogEntry, Project, ProjectQuery
 from tests.studio.databases import BOTH
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of
+from tests.studio.judging_helpers import Judges
 from tests.studio.postgres import BINARIES
 
 DATABASES = BOTH
@@ -47,13 +47,13 @@ def entries(engine) -> int:
 def test_everything_is_in_the_restored_database(engine, database, empty_database, tmp_path):
     people = make_people(engine, 3)
     project = make_project(engine, people, queries=3)
-    judge(engine, JudgingService(engine), project, people, 12)
+    judge(engine, Judges(engine), project, people, 12)
     made = back_up(engine, Settings(database=database), tmp_path / "b.zip")
     assert made.log_entries == entries(engine) > 5
     before = reading(engine, log_digest)
     assert before == (made.log_entries, made.log_digest)
     assert (tmp_path / "b.zip").stat().st_mode & 0o777 == 0o600
-    judge(engine, JudgingService(engine), project, people, 3)  # what came later is not in it
+    judge(engine, Judges(engine), project, people, 3)  # what came later is not in it
     assert reading(engine, log_digest) != before
 
     settings = Settings(database=empty_database)
@@ -68,7 +68,7 @@ def test_everything_is_in_the_restored_database(engine, database, empty_database
         for each in (engine, other)
     ]
     assert rows[0] == rows[1]
-    judge(other, JudgingService(other), project, people, 4)  # and it goes on from there
+    judge(other, Judges(other), project, people, 4)  # and it goes on from there
     assert entries(other) > made.log_entries
     with pytest.raises(ArgumentError, match="not empty"):
         restore(other, settings, tmp_path / "b.zip")
@@ -132,7 +132,7 @@ def test_a_server_notices_that_the_database_went_back(engine, database, empty_da
     """Its memory has as many entries as the restored log, and others: it must not use it."""
     people = make_people(engine, 1)
     project = make_project(engine, people, queries=1, items=5)
-    judge(engine, JudgingService(engine), project, people, 2)
+    judge(engine, Judges(engine), project, people, 2)
     back_up(engine, Settings(database=database), tmp_path / "b.zip")
     other = connect(Settings(database=empty_database))
     restore(other, Settings(database=empty_database), tmp_path / "b.zip")
@@ -140,24 +140,22 @@ def test_a_server_notices_that_the_database_went_back(engine, database, empty_da
         reading(each, lambda c: c.scalar(select(Project.incarnation))) for each in (engine, other)
     ]
     assert numbers[0] != numbers[1]
-    service = JudgingService(engine)
+    service = Judges(engine)
     judge(engine, service, project, people, 1)  # the board is in its memory now, with 3 entries
-    judge(other, JudgingService(other), project, people, 1)  # another third entry
+    judge(other, Judges(other), project, people, 1)  # another third entry
     in_transaction(
         other, lambda c: c.execute(text("UPDATE log SET value = -value WHERE place = 2"))
     )
-    row = row_of(other, project)
-    with other.begin() as connection:
-        query = ProjectQueryRow._make(connection.execute(select(ProjectQuery.__table__)).one())
-        state = service._cache.take(connection, row, query)
-        truth = JudgingService(other)._cache.take(connection, row, query)
+    service._engine = service.service._engine = other
+    query = reading(other, lambda c: c.scalar(select(ProjectQuery.id)))
+    state, truth = service.state(project, query), Judges(other).state(project, query)
     assert state.last_answer(people[0]) == truth.last_answer(people[0])
     other.dispose()
 
 
 def test_a_damaged_backup_is_refused(engine, database, empty_database, tmp_path):
     people = make_people(engine, 1)
-    judge(engine, JudgingService(engine), make_project(engine, people), people, 3)
+    judge(engine, Judges(engine), make_project(engine, people), people, 3)
     path = tmp_path / "b.zip"
     back_up(engine, Settings(database=database), path)
     with zipfile.ZipFile(path) as file:
@@ -176,7 +174,7 @@ def test_a_damaged_backup_is_refused(engine, database, empty_database, tmp_path)
 
 def test_an_older_backup_is_restored_and_migrated(engine, database, empty_database, tmp_path):
     people = make_people(engine, 1)
-    judge(engine, JudgingService(engine), make_project(engine, people), people, 3)
+    judge(engine, Judges(engine), make_project(engine, people), people, 3)
     downgrade(engine, "0001")
     made = back_up(engine, Settings(database=database), tmp_path / "b.zip")
     assert (made.revision, made.log_entries) == ("0001", 3)

@@ -8,7 +8,8 @@ import pytest
 
 from podium.studio.accounts.service import add_user
 from podium.studio.errors import RefusedError
-from podium.studio.judging.service import AnswerChange, JudgingService, LeasedTask
+from podium.studio.judging.service import AnswerChange
+from podium.studio.judging.unit_of_work import LeasedTask
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction
 from podium.studio.store.enums import Purpose
@@ -16,7 +17,7 @@ from podium.studio.store.tokens import new_token
 from tests.studio.databases import BOTH
 from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.http_client import Browser, bearer, row_of
-from tests.studio.judging_helpers import counted, judge_all, queries_of, read_log
+from tests.studio.judging_helpers import Judges, counted, judge_all, queries_of, read_log
 from tests.studio.server import serving
 
 DATABASES = BOTH
@@ -24,12 +25,11 @@ DATABASES = BOTH
 
 @pytest.fixture
 def change(engine, clock):
-    service = JudgingService(engine, clock)
+    service = Judges(engine, clock)
 
     def work(project, user, answer, choice, reason=None, token=None):
         wish = AnswerChange(token or new_token(), choice, reason)
-        row = row_of(engine, project)
-        service.transact(lambda c: service.change_in(c, row, user, answer, wish))
+        service.change(project, user, answer, wish)
         return wish.token
 
     return work
@@ -144,7 +144,7 @@ def test_the_pages(engine, database, tmp_path, mode, choice, other):
     bob = in_transaction(engine, lambda c: add_user(c, "bob@example.org", "Bob", PASSWORD))
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann, bob], queries=1, items=2, k=1, mode=mode)
-    service, row = JudgingService(engine), row_of(engine, project)
+    service, row = Judges(engine), row_of(engine, project)
     task = service.next(row, bob, "t")
     service.answer(row, bob, task.token, choice, seconds=2, tab="t", reason="<b>", more=False)
     base = f"/projects/{project}/history"

@@ -20,7 +20,7 @@ from podium.studio.accounts.identity import Member, Person
 from podium.studio.accounts.service import check_password
 from podium.studio.demo import demo_queries, prepare_demo
 from podium.studio.judging import corrections
-from podium.studio.judging.service import JudgingService, LeasedTask
+from podium.studio.judging.unit_of_work import LeasedTask
 from podium.studio.projects.changes import change_project
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction, reading
@@ -33,7 +33,7 @@ from tests.studio.command import answers, running
 from tests.studio.databases import BOTH
 from tests.studio.factories import PASSWORD
 from tests.studio.http_client import Browser, row_of
-from tests.studio.judging_helpers import queries_of
+from tests.studio.judging_helpers import Judges, queries_of
 from tests.studio.postgres import wait_until
 
 DATABASES = BOTH
@@ -282,7 +282,7 @@ def test_from_an_empty_database_to_labels_without_a_server(empty_database, tmp_p
     for wrong in ((), ("c.jsonl", "--run", "r.run"), ("c.jsonl", "--documents", "d.jsonl")):
         assert "Pass either a JSONL file" in podium("project", "import", number, *wrong, fails=True)
     engine = connect(Settings(database=empty_database))
-    service = JudgingService(engine)
+    service = Judges(engine)
     given = service.next(row_of(engine, number), 1, "t")
     while isinstance(given, LeasedTask):
         choice = "left" if given.task.left < given.task.right else "right"

@@ -11,7 +11,7 @@ from podium.studio.errors import RefusedError
 from podium.studio.jobs.queue import JobContext, claim
 from podium.studio.judging import adjudication, bulk_discards, corrections, training
 from podium.studio.judging.bulk_discards import DiscardRequest
-from podium.studio.judging.service import AnswerChange, JudgingService
+from podium.studio.judging.service import AnswerChange
 from podium.studio.judging.training import Example
 from podium.studio.projects.assignments import assign_queries, unassign
 from podium.studio.projects.changes import change_project, settings_of
@@ -150,13 +150,9 @@ def test_judgments_and_their_setup_cannot_be_changed_in_an_archived_project(engi
         changes = {"archived": archived}
         in_transaction(engine, lambda c: change_project(c, ann, project, changes))
 
-    def change_answer(connection, who):
-        change = AnswerChange(new_token(), "right", None)
-        return JudgingService(engine).change_in(connection, who.project, bob, given.token, change)
-
     changes = [
         lambda: service.undo(project, bob, new_token(), "t"),
-        lambda: as_owner(change_answer),
+        lambda: service.change(project, bob, given.token, AnswerChange(new_token(), "right", None)),
         lambda: as_owner(corrections.discard, judged, 0, None),
         lambda: as_owner(corrections.readmit, withdrawn, None),
         lambda: as_owner(bulk_discards.request_discard, bob, DiscardRequest()),

@@ -11,7 +11,7 @@ from podium.studio.jobs.queue import JobContext, JobLostError, claim
 from podium.studio.judging import bulk_discards, corrections
 from podium.studio.judging.bulk_discards import DiscardRequest
 from podium.studio.judging.judged import judged_queries
-from podium.studio.judging.service import JudgingService, LeasedTask
+from podium.studio.judging.unit_of_work import LeasedTask
 from podium.studio.projects.progress import project_progress
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
@@ -21,7 +21,15 @@ from podium.studio.store.tokens import new_token
 from tests.studio.databases import BOTH
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of
-from tests.studio.judging_helpers import counted, judge_all, queries_of, read_log, top_of, truth
+from tests.studio.judging_helpers import (
+    Judges,
+    counted,
+    judge_all,
+    queries_of,
+    read_log,
+    top_of,
+    truth,
+)
 
 DATABASES = BOTH
 
@@ -83,7 +91,7 @@ def test_a_discarded_judgment_is_asked_again_and_a_restored_one_counts(engine, s
     after = queries_of(engine, project)[0]
     assert (after.done, after.judgments) == (True, row.judgments)
     assert totals_of(engine, ann) == before
-    assert top_of(engine, service, project, query).top == ("d00", "d01")
+    assert top_of(service, project, query).top == ("d00", "d01")
     last = read_log(engine, query)[-1]
     assert (last.kind, last.undoes, last.manager_id) == ("undo", undo.place, bob)
     with pytest.raises(RefusedError, match="No manager discarded"):
@@ -98,13 +106,13 @@ def test_a_discarded_judgment_is_asked_again_and_a_restored_one_counts(engine, s
 
 def test_a_process_with_the_query_in_memory_and_one_without_agree(engine, service, judged):
     project, query, _, who = judged
-    fresh = JudgingService(engine)
+    fresh = Judges(engine)
     in_transaction(engine, lambda c: corrections.discard(c, who, query, 0, None))
-    discarded = top_of(engine, service, project, query)
-    assert discarded == top_of(engine, fresh, project, query)
+    discarded = top_of(service, project, query)
+    assert discarded == top_of(fresh, project, query)
     in_transaction(engine, lambda c: corrections.restore(c, who, query, 0))
-    restored = top_of(engine, service, project, query)
-    assert restored == top_of(engine, JudgingService(engine), project, query)
+    restored = top_of(service, project, query)
+    assert restored == top_of(Judges(engine), project, query)
     assert (discarded.complete, restored.complete) == (False, True)
 
 

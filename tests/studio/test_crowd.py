@@ -21,8 +21,7 @@ from podium.studio.accounts.identity import Member, Person
 from podium.studio.accounts.service import invite
 from podium.studio.errors import RefusedError
 from podium.studio.judging.crowd_work import CrowdWork, crowd_work
-from podium.studio.judging.service import JudgingService
-from podium.studio.judging.task_selection import NoTask
+from podium.studio.judging.next_task import NoTask
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
@@ -30,6 +29,7 @@ from podium.studio.store.tables import CrowdLink, CrowdWorker, Lease, Membership
 from tests.studio.databases import BOTH
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import Browser, program, row_of
+from tests.studio.judging_helpers import Judges
 from tests.studio.server import serving
 
 DATABASES = BOTH
@@ -191,7 +191,7 @@ def test_what_was_judged_for_a_removed_link_does_not_count_for_the_next(engine):
     project = make_project(engine, make_people(engine, 1), queries=1, items=4, mode="grades")
     first = link_of(engine, project, judgments=1, workers=1)
     (worker,) = workers_of(engine, first, "5f1e")
-    service, row = JudgingService(engine), row_of(engine, project)
+    service, row = Judges(engine), row_of(engine, project)
     task = service.next(row, worker, "t")
     service.answer(row, worker, task.token, "good", seconds=1.0, tab="t", more=False)
     assert share(engine, project, worker) == CrowdWork(1, 1, "C")
@@ -212,7 +212,7 @@ def test_tasks_that_others_hold_may_come_back(engine):
     project = make_project(engine, make_people(engine, 1), queries=1, items=2, mode="grades")
     link = link_of(engine, project, judgments=9, workers=2)
     one, other = workers_of(engine, link, "a", "b")
-    service, row = JudgingService(engine), row_of(engine, project)
+    service, row = Judges(engine), row_of(engine, project)
     mine, _ = service.next(row, one, "t"), service.next(row, other, "t")
     service.answer(row, one, mine.token, "good", seconds=1.0, tab="t", more=False)
     assert isinstance(service.next(row, one, "t"), NoTask)
@@ -235,7 +235,7 @@ def test_pairs_wait_as_long_as_others_may_come(engine):
     )
     link = link_of(engine, project, judgments=9, workers=2)
     (one,) = workers_of(engine, link, "a")
-    service, row = JudgingService(engine), row_of(engine, project)
+    service, row = Judges(engine), row_of(engine, project)
     task = service.next(row, one, "t")
     service.answer(row, one, task.token, "left", seconds=1.0, tab="t", more=False)
     assert service.next(row, one, "t").why == "wait"

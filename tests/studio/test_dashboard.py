@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from podium.studio.accounts.service import add_user
-from podium.studio.judging.service import JudgingService, LeasedTask
+from podium.studio.judging.unit_of_work import LeasedTask
 from podium.studio.reporting import reports
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
@@ -18,7 +18,7 @@ from podium.studio.store.tables import Gold, Job, LogEntry, ProjectQuery, QueryF
 from tests.studio.databases import BOTH
 from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.http_client import Browser, program, row_of
-from tests.studio.judging_helpers import make_report, say
+from tests.studio.judging_helpers import Judges, make_report, say
 from tests.studio.postgres import wait_until
 from tests.studio.server import serving
 
@@ -36,7 +36,7 @@ def truth(task):
 
 
 def judge_all(engine, project, user, choose=truth, service=None):
-    service = service or JudgingService(engine)
+    service = service or Judges(engine)
     given = service.next(row_of(engine, project), user, "t")
     while isinstance(given, LeasedTask):
         _, given = service.answer(
@@ -170,7 +170,7 @@ def test_a_contradiction_is_asked_again(engine, address):
         (row,) = client.get(f"{path}/queries").json()
         assert not row["done"]
         assert row["judgments"] == 0  # none of the three stands, and undo is no judgment
-    service = JudgingService(engine)
+    service = Judges(engine)
     judge_all(engine, project, ann, service=service)
     columns = LogEntry.kind, LogEntry.user_id, LogEntry.manager_id, LogEntry.reason
     log = reading(engine, lambda c: c.execute(select(*columns)).all())
@@ -181,7 +181,7 @@ def test_a_contradiction_is_asked_again(engine, address):
 def test_asking_again_reaches_a_process_that_had_the_query_in_memory(engine, address):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=2, k=1)
-    service = JudgingService(engine)
+    service = Judges(engine)
     judge_all(engine, project, ann, service=service)
     with program(engine, address, ann) as client:
         pair = {"query": query_of(engine, project), "loop": [1, 0]}
@@ -207,7 +207,7 @@ def test_the_page_updates_by_itself(engine, address, mode):
         assert browser.get(f"/projects/{project}").headers["location"] == home
         page = browser.get(home).text
         assert 'hx-trigger="every 5s"' in page
-        service = JudgingService(engine)
+        service = Judges(engine)
         given = {who: service.next(row_of(engine, project), who, "t") for who in (ann, bob)}
         while any(isinstance(each, LeasedTask) for each in given.values()):
             for who, each in given.items():

@@ -13,7 +13,7 @@ from podium.errors import DataError
 from podium.studio.accounts.identity import Member, Person
 from podium.studio.judging import corrections
 from podium.studio.judging.judged import judged_queries
-from podium.studio.judging.service import JudgingService, LeasedTask
+from podium.studio.judging.unit_of_work import LeasedTask
 from podium.studio.projects.service import add_queries
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction
@@ -24,7 +24,7 @@ from tests.cli.run_podium import succeed
 from tests.studio.databases import sqlite_with_tables
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of
-from tests.studio.judging_helpers import queries_of
+from tests.studio.judging_helpers import Judges, queries_of
 
 ITEMS = 5
 TRAINING = [
@@ -59,7 +59,7 @@ def judged_project(engine, people, mode):
     ann, bob = people
     overlap = {"overlap_share": 1.0, "overlap_assessors": 2}
     project = make_project(engine, [ann, bob], queries=2, items=ITEMS, k=3, mode=mode, **overlap)
-    service, row = JudgingService(engine), row_of(engine, project)
+    service, row = Judges(engine), row_of(engine, project)
     for who in (ann, bob) * 8:  # each waits for the other's answers
         given = service.next(row, who, f"t{who}")
         while isinstance(given, LeasedTask):
@@ -116,7 +116,7 @@ def spaced_project(engine, people, *names):
     """Queries and documents whose IDs are words, as those of a table without a column of IDs."""
     ann, _ = people
     project = make_project(engine, [ann], queries=0, k=1)
-    service, row = JudgingService(engine), row_of(engine, project)
+    service, row = Judges(engine), row_of(engine, project)
     documents = (Candidate("sku 1", text="one"), Candidate("sku 2", text="two"))
     queries = [CandidateList(name, name, documents) for name in names]
     in_transaction(engine, lambda c: add_queries(c, row, queries))

@@ -8,14 +8,14 @@ import pytest
 from sqlalchemy import select
 
 from podium.studio.errors import RefusedError
-from podium.studio.judging.service import JudgingService, LeasedTask
-from podium.studio.judging.task_selection import NoTask
+from podium.studio.judging.next_task import NoTask
+from podium.studio.judging.unit_of_work import LeasedTask
 from podium.studio.store.database import reading
 from podium.studio.store.tables import Lease
 from podium.studio.store.tokens import new_token
 from tests.studio.databases import BOTH
 from tests.studio.factories import make_people, make_project
-from tests.studio.judging_helpers import ByNumber, judge_all, queries_of, read_log, top_of, truth
+from tests.studio.judging_helpers import Judges, judge_all, queries_of, read_log, top_of, truth
 
 DATABASES = BOTH
 
@@ -29,7 +29,7 @@ def test_one_person_finds_the_top_k(engine, service):
         assert query.done
         assert query.free == 0
         assert query.expected_left == 0
-        assert top_of(engine, service, project, query.id).top == ("d00", "d01", "d02")
+        assert top_of(service, project, query.id).top == ("d00", "d01", "d02")
     assert sum(query.entries for query in queries_of(engine, project)) == count
 
 
@@ -136,7 +136,7 @@ def test_undo_asks_the_same_again_and_sending_it_twice_changes_nothing(engine, s
     assert service.undo(project, ann, key, "t").token == again.token
     assert [row.kind for row in read_log(engine, given.query.id)] == ["verdict", "undo"]
     judge_all(service, project, ann, again)
-    assert top_of(engine, service, project, given.query.id).top == ("d00", "d01", "d02")
+    assert top_of(service, project, given.query.id).top == ("d00", "d01", "d02")
     # What was held when it was taken back is free again.
     assert following.task.pair != again.task.pair
 
@@ -150,7 +150,7 @@ def test_undo_of_both_bad_brings_both_back(engine, service):
     again = service.undo(project, ann, new_token(), "t", given.token)
     assert again.task.pair == given.task.pair
     judge_all(service, project, ann, again)
-    assert top_of(engine, service, project, given.query.id).top == ("d00", "d01")
+    assert top_of(service, project, given.query.id).top == ("d00", "d01")
 
 
 def test_nothing_to_undo(engine, service):
@@ -176,7 +176,7 @@ def test_time_is_never_more_than_passed(engine, service, clock):
 def test_two_processes_catch_up_with_each_other(engine, service, clock):
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=1, items=10, k=4)
-    other = ByNumber(engine, JudgingService(engine, clock))
+    other = Judges(engine, clock)
     tasks = {ann: service.next(project, ann, "t"), bob: other.next(project, bob, "t")}
     desks = {ann: service, bob: other}
     query = tasks[ann].query.id
@@ -188,7 +188,7 @@ def test_two_processes_catch_up_with_each_other(engine, service, clock):
                 )
             else:
                 tasks[who] = desks[who].next(project, who, "t")
-    assert top_of(engine, ByNumber(engine, JudgingService(engine)), project, query).top == (
+    assert top_of(Judges(engine), project, query).top == (
         "d00",
         "d01",
         "d02",

@@ -9,8 +9,8 @@ from sqlalchemy import select, update
 
 from podium.studio.accounts.administration import set_disabled
 from podium.studio.accounts.service import add_user
-from podium.studio.judging.service import JudgingService, LeasedTask
-from podium.studio.judging.task_selection import NoTask
+from podium.studio.judging.next_task import NoTask
+from podium.studio.judging.unit_of_work import LeasedTask
 from podium.studio.projects.changes import delete_project
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
@@ -18,6 +18,7 @@ from podium.studio.store.enums import Role
 from podium.studio.store.tables import Membership, ProjectQuery, QueryAssignment
 from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.http_client import Browser, program, row_of
+from tests.studio.judging_helpers import Judges
 from tests.studio.server import serving
 
 
@@ -68,7 +69,7 @@ def test_roles_over_rest(engine, address):
 def test_what_a_removed_member_held_is_free_again(engine, address):
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=1, items=2, k=1)
-    service = JudgingService(engine)
+    service = Judges(engine)
     held = service.next(row_of(engine, project), bob, "b")
     assert isinstance(service.next(row_of(engine, project), ann, "a"), NoTask)
     with program(engine, address, ann) as client:
@@ -132,7 +133,7 @@ def test_queries_are_shared_out_evenly(engine, address):
         assert client.post(path, json={"people": [999]}).status_code == 422
         assert client.delete(path, params={"user": bob}).status_code == 204
         assert [each["queries"] for each in client.get(path).json()] == [4, 0, 4]
-        assert isinstance(JudgingService(engine).next(row_of(engine, project), bob, "t"), NoTask)
+        assert isinstance(Judges(engine).next(row_of(engine, project), bob, "t"), NoTask)
         assert client.delete(path).status_code == 204
         assert [each["queries"] for each in client.get(path).json()] == [0, 0, 0]
 

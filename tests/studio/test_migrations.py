@@ -13,9 +13,8 @@ from sqlalchemy import insert, inspect, select, text, update
 
 from podium.studio.accounts.identity import Member, Person
 from podium.studio.judging import corrections
-from podium.studio.judging.service import JudgingService
 from podium.studio.settings import Settings
-from podium.studio.store.database import connect, reading, write_ahead
+from podium.studio.store.database import connect, write_ahead
 from podium.studio.store.enums import Role
 from podium.studio.store.migrate import downgrade, revisions, upgrade
 from podium.studio.store.tables import (
@@ -33,7 +32,7 @@ from podium.studio.store.tokens import new_token
 from tests.studio.databases import BOTH
 from tests.studio.factories import NESTED, make_people, make_project
 from tests.studio.http_client import row_of
-from tests.studio.judging_helpers import queries_of
+from tests.studio.judging_helpers import Judges, queries_of
 
 DATABASES = BOTH
 
@@ -240,7 +239,7 @@ def test_corrections_survive_going_back_as_far_as_older_code_can_read_them(engin
     """Discarded stays discarded, restored stays restored, and what was withdrawn is back."""
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=2, items=2, k=1)
-    service, row = JudgingService(engine), row_of(engine, project)
+    service, row = Judges(engine), row_of(engine, project)
     for _ in range(2):
         task = service.next(row, bob, "t")
         service.answer(row, bob, task.token, "left", seconds=1, tab="t", more=False)
@@ -268,14 +267,14 @@ def test_corrections_survive_going_back_as_far_as_older_code_can_read_them(engin
     assert [tuple(map(bool, query)) for query in done] == [(True, False), (False, True)]
     upgrade(engine)
     assert [query.withdrawn for query in queries_of(engine, project)] == [False, False]
-    again = JudgingService(engine).next(row_of(engine, project), bob, "t")
+    again = Judges(engine).next(row_of(engine, project), bob, "t")
     assert (again.query.id, again.judged) == (second, 0)
 
 
 def test_going_back_from_models_keeps_what_people_judged(engine):
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann], queries=1, items=2, k=1)
-    service, row = JudgingService(engine), row_of(engine, project)
+    service, row = Judges(engine), row_of(engine, project)
     (query,) = queries_of(engine, project)
     with engine.begin() as connection:
         connection.execute(
@@ -309,7 +308,7 @@ def test_going_back_from_models_keeps_what_people_judged(engine):
     upgrade(engine)
     (query,) = queries_of(engine, project)
     assert (query.judgments, query.done, query.entries) == (1, True, 2)
-    state = reading(engine, lambda c: JudgingService(engine).query_state(c, row, query))
+    state = Judges(engine).state(row, query.id)
     assert (state.judgments, state.done) == (1, True)
 
 

@@ -19,7 +19,6 @@ from podium.studio.errors import RefusedError
 from podium.studio.jobs.execution import execute
 from podium.studio.jobs.queue import JobContext, cancel, claim, enqueue
 from podium.studio.judging import corrections
-from podium.studio.judging.service import JudgingService
 from podium.studio.models import assessors, audits
 from podium.studio.models.assessors import ModelBudget, ModelSettings
 from podium.studio.models.endpoints import endpoint_key
@@ -40,7 +39,7 @@ from podium.studio.transfer.exports import ExportOptions, run_export
 from tests.studio.databases import BOTH
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import program, row_of
-from tests.studio.judging_helpers import judge_all, queries_of, truth
+from tests.studio.judging_helpers import Judges, judge_all, queries_of, truth
 from tests.studio.server import serving
 
 DATABASES = BOTH
@@ -133,7 +132,7 @@ def settings(database, tmp_path, endpoint):
 
 def judge(engine, project, people, choose=truth):
     """Let people judge until nothing is left."""
-    service, row = JudgingService(engine), row_of(engine, project)
+    service, row = Judges(engine), row_of(engine, project)
     for who in people:
         judge_all(service, row, who, service.next(row, who, "t"), choose=choose)
 
@@ -225,7 +224,7 @@ def top_of(labels):
 def test_nobody_sees_what_a_model_says_before_people_are_done(engine, settings, endpoint):
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=1, items=2, k=1, overlap_share=1.0)
-    service, row = JudgingService(engine), row_of(engine, project)
+    service, row = Judges(engine), row_of(engine, project)
     task = service.next(row, ann, "t")
     service.answer(row, ann, task.token, "tie", tab="t", seconds=1)
     manager = Manager(engine, settings, project)

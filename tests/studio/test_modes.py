@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import insert, select, update
 
-from podium.studio.judging.task_selection import NoTask
+from podium.studio.judging.next_task import NoTask
 from podium.studio.messages import Message
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Purpose
@@ -28,7 +28,7 @@ def test_bad_documents_are_out(engine, service):
 
     given = service.next(project, ann, "t")
     judge_all(service, project, ann, given, choose=choose)
-    assert top_of(engine, service, project, given.query.id).top == ("d00", "d01")
+    assert top_of(service, project, given.query.id).top == ("d00", "d01")
 
 
 def test_a_skipped_pair_goes_to_others(engine, service):
@@ -103,7 +103,7 @@ def test_repeated_pairs_come_back_swapped_and_do_not_count(engine, service):
     for row in repeats:
         assert row.place - main[row.right, row.left].place > 5
     assert len({(row.left, row.right) for row in repeats}) == len(repeats)
-    assert top_of(engine, service, project, query).top == ("d00", "d01", "d02", "d03", "d04")
+    assert top_of(service, project, query).top == ("d00", "d01", "d02", "d03", "d04")
 
 
 def test_gold_pairs_are_mixed_in_and_do_not_count(engine, service):

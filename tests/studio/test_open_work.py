@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from podium.studio.judging.service import JudgingService, LeasedTask
-from podium.studio.judging.task_selection import NoTask, no_task_reason
+from podium.studio.judging.next_task import NoTask, no_task_reason
+from podium.studio.judging.unit_of_work import LeasedTask
 from podium.studio.projects.changes import delete_project
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import JudgmentCount, ProjectQuery
@@ -17,7 +17,7 @@ from podium.studio.store.tokens import new_token
 from tests.studio.databases import BOTH
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of
-from tests.studio.judging_helpers import pause, read_log
+from tests.studio.judging_helpers import Judges, pause, read_log
 
 DATABASES = BOTH
 
@@ -39,7 +39,7 @@ def at_work(engine, clock):
     """Ann has a pair of a query; Bob has skipped all others, which are still free to Ann."""
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=1, items=12, k=4)
-    service, row = JudgingService(engine, clock), row_of(engine, project)
+    service, row = Judges(engine, clock), row_of(engine, project)
     held = service.next(row, ann, "a")
     assert skip_all(service, row, bob, "b").why == "wait"
     assert query_row(engine).available
@@ -114,7 +114,7 @@ def test_a_pair_for_two_is_held_by_two_and_no_more(engine, clock):
     project = make_project(
         engine, [ann, bob, cat], queries=1, items=2, k=1, overlap_share=1, overlap_assessors=2
     )
-    service, row = JudgingService(engine, clock), row_of(engine, project)
+    service, row = Judges(engine, clock), row_of(engine, project)
     first, second = service.next(row, ann, "a"), service.next(row, bob, "b")
     assert first.task.pair == second.task.pair
     assert service.next(row, cat, "c") == NoTask("wait", 5.0)

@@ -8,7 +8,7 @@ from podium.errors import DataError
 from podium.studio.accounts.crowd import worker_account
 from podium.studio.accounts.service import accept, add_user, invite
 from podium.studio.errors import RefusedError
-from podium.studio.judging.service import JudgingService, LeasedTask
+from podium.studio.judging.unit_of_work import LeasedTask
 from podium.studio.projects.changes import change_project
 from podium.studio.projects.progress import ProjectProgress
 from podium.studio.projects.service import add_queries, check_unchanged
@@ -18,6 +18,7 @@ from podium.studio.store.enums import Role
 from podium.studio.store.tables import ProjectQuery
 from tests.studio.factories import PASSWORD, make_people, make_project, make_query
 from tests.studio.http_client import Browser, program, row_of
+from tests.studio.judging_helpers import Judges
 from tests.studio.server import serving
 
 
@@ -28,7 +29,7 @@ def address(database, tmp_path):
 
 
 def judge_once(engine, project, user):
-    service = JudgingService(engine)
+    service = Judges(engine)
     given = service.next(row_of(engine, project), user, "t")
     assert isinstance(given, LeasedTask)
     service.answer(row_of(engine, project), user, given.token, "left", seconds=1, tab="t")
@@ -116,7 +117,7 @@ def test_a_change_reaches_a_process_that_has_handed_out_before(engine):
 
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=6, k=3)
-    service = JudgingService(engine)
+    service = Judges(engine)
     service.next(row_of(engine, project), ann, "t")
     in_transaction(engine, lambda c: change_project(c, ann, project, {"k": 1}))
     given = service.next(row_of(engine, project), ann, "t")

@@ -8,14 +8,14 @@ import pytest
 from sqlalchemy import func, insert, select
 
 from podium.studio.accounts.service import add_user
-from podium.studio.judging.service import JudgingService, LeasedTask
+from podium.studio.judging.unit_of_work import LeasedTask
 from podium.studio.reporting.query_list import PAGE, QueryFilter, list_queries
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import LogEntry, ProjectQuery
 from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.http_client import Browser, ended, program, row_of
-from tests.studio.judging_helpers import make_report, queries_of, say
+from tests.studio.judging_helpers import Judges, make_report, queries_of, say
 from tests.studio.server import serving
 
 
@@ -37,7 +37,7 @@ def listed(engine):
         say(engine, second, who, (0, 1, 1), (1, 2, 1), (2, 0, 1))
     say(engine, second, ann, (0, 3, 1))
     say(engine, second, bob, (0, 3, -1))
-    service = JudgingService(engine)
+    service = Judges(engine)
     row = row_of(engine, project)
     task = service.next(row, bob, "t")
     assert task.query.id == first
@@ -107,7 +107,7 @@ def address(database, tmp_path):
 def test_a_manager_looks_and_corrects_by_the_api(engine, address):
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=2, items=3, k=2)
-    service, row = JudgingService(engine), row_of(engine, project)
+    service, row = Judges(engine), row_of(engine, project)
     given = service.next(row, bob, "t")
     while isinstance(given, LeasedTask):
         choice = "left" if given.task.left < given.task.right else "right"
@@ -173,7 +173,7 @@ def test_the_pages_and_their_buttons(engine, address, mode):
     ann = in_transaction(engine, lambda c: add_user(c, "ann@example.org", "Ann <i>", PASSWORD))
     (bob,) = make_people(engine, 1)
     project = make_project(engine, [ann, bob], queries=1, items=3, k=2, mode=mode)
-    service, row = JudgingService(engine), row_of(engine, project)
+    service, row = Judges(engine), row_of(engine, project)
     task = service.next(row, bob, "t")
     choice = {"pairs": "left", "grades": "good", "rankings": "left-much"}[mode]
     service.answer(

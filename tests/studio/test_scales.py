@@ -138,8 +138,7 @@ def test_replies_are_stored_shown_exported_and_survive_a_change(engine, service)
     table = list(csv.DictReader(io.StringIO(exported(engine, project, "log", "csv"))))
     assert json.loads(table[0]["replies"]) == replies
     wish = AnswerChange(new_token(), "left", "on reflection")
-    row = row_of(engine, project)
-    service._service.transact(lambda c: service._service.change_in(c, row, ann, given.token, wish))
+    service.change(project, ann, given.token, wish)
     last = reading(
         engine,
         lambda c: c.execute(

@@ -11,8 +11,8 @@ from podium.studio.accounts.identity import Member, Person
 from podium.studio.errors import RefusedError
 from podium.studio.judging import corrections
 from podium.studio.judging.leases import RENEWED_SECONDS, LeaseHolder
-from podium.studio.judging.service import JudgingService, LeasedTask
-from podium.studio.judging.task_selection import NoTask
+from podium.studio.judging.next_task import NoTask
+from podium.studio.judging.unit_of_work import LeasedTask
 from podium.studio.projects.changes import change_project
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Purpose, Role
@@ -27,7 +27,7 @@ from podium.studio.store.tokens import new_token
 from tests.studio.databases import BOTH
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of
-from tests.studio.judging_helpers import ByNumber, judge_all, pause, queries_of, read_log, truth
+from tests.studio.judging_helpers import Judges, judge_all, pause, queries_of, read_log, truth
 
 DATABASES = BOTH
 
@@ -47,7 +47,7 @@ class Scripted(random.Random):
 
 
 def scripted(engine, clock, *drawn):
-    return ByNumber(engine, JudgingService(engine, clock, Scripted(*drawn)))
+    return Judges(engine, clock, Scripted(*drawn))
 
 
 def add_gold(engine, query, left, right):
@@ -244,13 +244,13 @@ def test_asking_again_in_the_same_tab_keeps_the_task_for_longer(engine, service,
 def test_a_page_that_renews_has_a_short_lease(engine, clock, lease, short):
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=1, items=2, k=1, lease_seconds=lease)
-    service, row = JudgingService(engine, clock), row_of(engine, project)
+    service, row = Judges(engine, clock), row_of(engine, project)
     held = service.next(row, ann, "a", renews=True)
     assert held.expires_at == clock.now + short
     clock.now += short - 1
 
     def renew(who, token=held.token):
-        return in_transaction(engine, lambda c: service.renew_in(c, row, who, [token]))[token]
+        return service.renew(row, who, [token])[token]
 
     assert renew(LeaseHolder(bob, "a", True)) is None  # it is not Bob's
     assert renew(LeaseHolder(ann, "a", True), new_token()) is None
@@ -266,7 +266,7 @@ def test_giving_up_what_one_holds(engine, clock):
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=1, items=2, k=1)
     other = make_project(engine, [ann, bob], queries=1, items=2, k=1)
-    service, row = JudgingService(engine, clock), row_of(engine, project)
+    service, row = Judges(engine, clock), row_of(engine, project)
     held = service.next(row, ann, "a")
     assert not service.release(row, bob, held.token)
     assert not service.release(row_of(engine, other), ann, held.token)
@@ -281,7 +281,7 @@ def test_giving_up_what_one_holds(engine, clock):
 def test_what_was_left_comes_back_in_any_tab_and_before_anything_else(engine, clock):
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=3, items=2, k=1)
-    service, row = JudgingService(engine, clock), row_of(engine, project)
+    service, row = Judges(engine, clock), row_of(engine, project)
     held = service.next(row, ann, "a")
     service.release(row, ann, held.token)
     again = service.next(row, ann, "b", renews=True)
@@ -293,7 +293,7 @@ def test_what_was_left_comes_back_in_any_tab_and_before_anything_else(engine, cl
 def test_what_was_left_and_others_have_does_not_come_back(engine, clock):
     ann, bob = make_people(engine, 2)
     project = make_project(engine, [ann, bob], queries=2, items=2, k=1)
-    service, row = JudgingService(engine, clock), row_of(engine, project)
+    service, row = Judges(engine, clock), row_of(engine, project)
     held = service.next(row, ann, "a")
     service.release(row, ann, held.token)
     first = service.next(row, bob, "b")
@@ -315,7 +315,7 @@ def test_a_query_taken_from_someone_does_not_come_back(engine, clock):
             insert(QueryAssignment).values(query_id=query, user_id=ann, done=False)
         ),
     )
-    service, row = JudgingService(engine, clock), row_of(engine, project)
+    service, row = Judges(engine, clock), row_of(engine, project)
     held = service.next(row, ann, "a")
     service.release(row, ann, held.token)
     in_transaction(engine, lambda c: c.execute(delete(QueryAssignment)))
@@ -325,7 +325,7 @@ def test_a_query_taken_from_someone_does_not_come_back(engine, clock):
 def test_with_nothing_else_left_a_second_tab_shows_the_same(engine, clock):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=2, k=1)
-    service, row = JudgingService(engine, clock), row_of(engine, project)
+    service, row = Judges(engine, clock), row_of(engine, project)
     held = service.next(row, ann, "a")
     clock.now += 1
     same = service.next(row, ann, "b")
@@ -335,7 +335,7 @@ def test_with_nothing_else_left_a_second_tab_shows_the_same(engine, clock):
 def test_one_person_holds_ten_tasks_at_most(engine, clock):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=12, items=2, k=1)
-    service, row = JudgingService(engine, clock), row_of(engine, project)
+    service, row = Judges(engine, clock), row_of(engine, project)
     tokens = [service.next(row, ann, f"t{n}").token for n in range(12)]
     assert len(set(tokens)) == 10
 

@@ -13,7 +13,7 @@ from sqlalchemy import select, text
 from podium.data import read_jsonl, read_pairs, read_parquet, read_prefs, read_qrels
 from podium.data.judged import Judgments
 from podium.studio.accounts.service import add_user
-from podium.studio.judging.service import JudgingService, LeasedTask
+from podium.studio.judging.unit_of_work import LeasedTask
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import Gold, ProjectQuery, QueryCandidate, Ranking
@@ -23,6 +23,7 @@ from podium.studio.transfer.readers import Upload, open_upload
 from tests.studio.databases import BOTH
 from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.http_client import Browser, ended, program, row_of
+from tests.studio.judging_helpers import Judges
 from tests.studio.postgres import wait_until
 from tests.studio.server import serving
 
@@ -222,7 +223,7 @@ def test_gold_pairs(engine, address):
 
 
 def judge_all(engine, project, user, choose):
-    service = JudgingService(engine)
+    service = Judges(engine)
     given = service.next(row_of(engine, project), user, "t")
     while isinstance(given, LeasedTask):
         _, given = service.answer(
@@ -284,7 +285,7 @@ def test_exports_of_pairs(engine, address):
 def test_what_was_skipped_or_taken_back_is_not_exported_as_judged(engine, address):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=3, items=3, k=2)
-    service, row = JudgingService(engine), row_of(engine, project)
+    service, row = Judges(engine), row_of(engine, project)
     given = service.next(row, ann, "t")
     undone = given.query.name
     service.answer(row, ann, given.token, "left", seconds=1, tab="t", more=False)
@@ -316,7 +317,7 @@ def test_answers_to_checks_alone_are_no_labels(engine, address):
     pair = {"query_id": "q0", "left": "d00", "right": "d02", "outcome": "left"}
     with program(engine, address, ann) as client:
         send(client, project, "gold", gold=lines(pair))
-        service = JudgingService(engine, rng=random.Random(1))  # draws a check first
+        service = Judges(engine, rng=random.Random(1))  # draws a check first
         row = row_of(engine, project)
         given = service.next(row, ann, "t")
         assert given.task.purpose == "gold"
@@ -328,7 +329,7 @@ def test_answers_to_checks_alone_are_no_labels(engine, address):
 def test_documents_without_a_grade_have_no_label(engine, address):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=3, mode="grades")
-    service, row = JudgingService(engine), row_of(engine, project)
+    service, row = Judges(engine), row_of(engine, project)
     given = service.next(row, ann, "t")
     service.answer(row, ann, given.token, "bad", seconds=1, tab="t", more=False)
     graded = f"d{given.task.left:02}"

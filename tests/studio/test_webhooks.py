@@ -17,14 +17,14 @@ from podium.studio.errors import RefusedError
 from podium.studio.jobs.outbox import MOST_ATTEMPTS, Outbox, claim_delivery, enqueue_delivery
 from podium.studio.judging import corrections
 from podium.studio.judging.leases import LeaseHolder
-from podium.studio.judging.service import JudgingService
+from podium.studio.judging.service import Answer
 from podium.studio.projects.webhooks import add_webhook, deliveries_of, remove_webhook
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of
-from tests.studio.judging_helpers import Clock, judge_all, queries_of
+from tests.studio.judging_helpers import Clock, Judges, judge_all, queries_of
 from tests.studio.postgres import wait_until
 
 
@@ -97,7 +97,7 @@ def send_all(outbox):
 
 
 def judge(engine, who):
-    service = JudgingService(engine)
+    service = Judges(engine)
     judge_all(service, who.project, 1, service.next(who.project, 1, "t"))
 
 
@@ -138,23 +138,25 @@ def test_the_last_two_queries_done_at_once(engine, settings, receiver):
     row = row_of(engine, project)
     who = Member(Person(ann, "", "", False), Role.MANAGER, row)
     in_transaction(engine, lambda c: add_webhook(c, who, settings, f"{receiver.url}/hooks"))
-    service = JudgingService(engine)
+    service = Judges(engine)
     tasks = {person: service.next(row, person, "t") for person in people}
     assert tasks[ann].query.id != tasks[bob].query.id
 
-    def finish(connection, person):
-        holder = LeaseHolder(person, "t")
-        return service.answer_in(
-            connection, row, holder, tasks[person].token, "left", seconds=1, more=False
-        )
+    def finish(person):
+        service.answer(row, person, tasks[person].token, "left", seconds=1, tab="t", more=False)
 
-    other = threading.Thread(target=lambda: service.transact(lambda c: finish(c, bob)))
+    other = threading.Thread(target=finish, args=[bob])
     waiting = select(func.count()).where(column("wait_event_type") == "Lock")
     waiting = waiting.select_from(table("pg_stat_activity"))
-    with engine.begin() as connection:
-        finish(connection, ann)
+
+    def before_it_is_committed(unit):
+        assessor = service.service.assessor(unit, row, LeaseHolder(ann, "t"))
+        assessor.answer(tasks[ann].token, Answer("left", 1))
+        unit.write_back()
         other.start()
         wait_until(lambda: not other.is_alive() or reading(engine, lambda c: c.scalar(waiting)))
+
+    service.service.transact(before_it_is_committed)
     other.join()
     states = reading(engine, lambda c: deliveries_of(c, project))
     events = ["project.done", "query.done", "query.done"]

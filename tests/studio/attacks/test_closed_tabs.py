@@ -8,13 +8,13 @@ from sqlalchemy import select
 
 from podium.studio.judging import leases as leases_module
 from podium.studio.judging.leases import RENEW_EVERY, RENEWED_SECONDS, SHARED_SECONDS
-from podium.studio.judging.service import JudgingService
 from podium.studio.store.database import reading
 from podium.studio.store.tables import Lease, ProjectQuery
 from tests.studio.attacks.judge_client import let_leases_end, log, pair
 from tests.studio.browser.chromium import Judging
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of
+from tests.studio.judging_helpers import Judges
 from tests.studio.postgres import wait_until
 
 
@@ -72,7 +72,7 @@ def test_a_page_that_asks_while_the_one_before_it_gives_up_has_the_pair(engine, 
     """The request saw the lease before it was given up, and waited for the query meanwhile."""
     (ann,) = make_people(engine, 1)
     row = row_of(engine, make_project(engine, [ann], queries=3))
-    service = JudgingService(engine)
+    service = Judges(engine)
     held = service.next(row, ann, "tab", renews=True)
     real, seen = leases_module.user_leases, []
 

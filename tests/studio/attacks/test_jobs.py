@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from podium.studio.judging.service import JudgingService
 from podium.studio.settings import Settings
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import ended, program, row_of
+from tests.studio.judging_helpers import Judges
 from tests.studio.server import serving
 
 HOSTILE = "<ul><li><dl><dd>" * 2200
@@ -21,7 +21,7 @@ def projects(engine):
     """Two projects, one with a judgment, and who owns both."""
     (ann,) = make_people(engine, 1)
     hostile, honest = make_project(engine, [ann], queries=0), make_project(engine, [ann])
-    service, row = JudgingService(engine), row_of(engine, honest)
+    service, row = Judges(engine), row_of(engine, honest)
     task = service.next(row, ann, "t")
     service.answer(row, ann, task.token, "left", seconds=1.0, tab="t", more=False)
     return ann, hostile, honest

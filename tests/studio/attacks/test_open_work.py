@@ -9,13 +9,14 @@ import pytest
 from sqlalchemy import event, insert, select, text, update
 
 from podium.studio.judging.open_work import OpenWork, reset_if_restored
-from podium.studio.judging.service import JudgingService, LeasedTask
+from podium.studio.judging.unit_of_work import LeasedTask
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction, reading
 from podium.studio.store.tables import AssessorProgress, Exhausted, ProjectQuery
 from tests.studio.attacks.judge_client import let_leases_end
 from tests.studio.factories import make_people, make_project, make_query
 from tests.studio.http_client import row_of
+from tests.studio.judging_helpers import Judges
 
 FINISHED = 20_000
 
@@ -81,11 +82,10 @@ def plan_of(engine, project, user):
     from podium.studio.judging.open_work import _FIND
 
     def work(connection):
-        statement = _FIND[False]
-        statement.rows(connection, user=user, project=project)
-        values = {**statement._constants, "user": user, "project": project}
-        driver = connection.connection.driver_connection
-        rows = driver.execute(f"EXPLAIN (ANALYZE, COSTS OFF) {statement._sql}", values).fetchall()
+        compiled = _FIND[False].compile(dialect=connection.dialect)
+        values = {**compiled.params, "user": user, "project": project.id}
+        explain = f"EXPLAIN (ANALYZE, COSTS OFF) {compiled}"
+        rows = connection.exec_driver_sql(explain, values).fetchall()
         return "\n".join(row[0] for row in rows)
 
     return in_transaction(engine, work)
@@ -115,7 +115,7 @@ def test_a_poll_with_nothing_to_find_locks_nothing_again(engine):
     project = make_project(
         engine, [ann, bob], queries=count, items=2, k=1, overlap_share=1.0, overlap_assessors=2
     )
-    service, row = JudgingService(engine), row_of(engine, project)
+    service, row = Judges(engine), row_of(engine, project)
     given = service.next(row, ann, "t")
     while isinstance(given, LeasedTask):
         _, given = service.answer(row, ann, given.token, "left", seconds=1, tab="t")
@@ -127,7 +127,7 @@ def test_a_poll_with_nothing_to_find_locks_nothing_again(engine):
     )
     assert seen >= newest
     taken = []
-    service._cache.take = lambda *_: taken.append(1)
+    service.service._states.take = lambda *_: taken.append(1)
     assert service.next(row, ann, "t").why == "wait"
     assert taken == []
 
@@ -156,7 +156,7 @@ def test_work_that_opens_late_is_found_by_all(engine):
 
     add_query(slow, row, make_query("slow", 2))  # has its number, and is not committed
     in_transaction(engine, lambda c: add_query(c, row, make_query("quick", 2)))
-    service = JudgingService(engine)
+    service = Judges(engine)
     given = service.next(row, ann, "t")
     _, after = service.answer(row, ann, given.token, "skip", seconds=1, tab="t")
     assert not isinstance(after, LeasedTask)
@@ -182,7 +182,7 @@ def test_a_backup_loaded_into_another_server_hides_no_work(engine):
             )
         ),
     )  # fmt: skip
-    assert isinstance(JudgingService(engine).next(row, ann, "t"), LeasedTask)
+    assert isinstance(Judges(engine).next(row, ann, "t"), LeasedTask)
     in_transaction(engine, reset_if_restored)
     seen = reading(engine, lambda c: c.execute(select(AssessorProgress.open_changed)).scalar_one())
     assert 0 <= seen < far
@@ -199,7 +199,7 @@ def test_every_task_reaches_someone_whatever_people_do(engine, database):
 
     def judge(user):
         own = connect(Settings(database=database))
-        service, rng = JudgingService(own), random.Random(user)
+        service, rng = Judges(own), random.Random(user)
         try:
             for _ in range(60):
                 found = service.next(row, user, f"tab{rng.randrange(2)}", renews=True)
@@ -229,7 +229,7 @@ def test_every_task_reaches_someone_whatever_people_do(engine, database):
         thread.join()
     assert errors == []
     let_leases_end(engine)
-    service = JudgingService(engine)
+    service = Judges(engine)
     for _ in range(200):
         states = []
         for user in people:

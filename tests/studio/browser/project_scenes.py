@@ -9,7 +9,7 @@ from sqlalchemy import insert, select, update
 
 from podium.data import Candidate, CandidateList
 from podium.studio.accounts.service import sign_in
-from podium.studio.judging.service import JudgingService, LeasedTask
+from podium.studio.judging.unit_of_work import LeasedTask
 from podium.studio.projects.service import (
     ProjectSettings,
     add_queries,
@@ -23,6 +23,7 @@ from podium.studio.web.access import COOKIE
 from tests.studio.browser.bees import GUIDELINES
 from tests.studio.browser.scenes import Stage, blocked_project, scene
 from tests.studio.browser.shop import QUESTIONS, SCALE, shop_project
+from tests.studio.judging_helpers import Judges
 
 _QUERIES = {
     "Which running shoes for wide feet?": "Somebody with wide feet wants to start running.",
@@ -66,7 +67,7 @@ def busy_project(stage: Stage) -> int:
     in_transaction(stage.engine, gold)
     project = reading(stage.engine, lambda c: project_row(c, project_id))
     clock = [1_800_000_000.0]
-    service = JudgingService(stage.engine, lambda: clock[0], rng)
+    service = Judges(stage.engine, lambda: clock[0], rng)
     tasks = {who: service.next(project, who, "tab") for who in (stage.ann, stage.bob)}
     for _ in range(24):
         for who, given in tasks.items():

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, Route
 from sqlalchemy import Connection, Engine, insert, select, update
 
 from podium.studio.accounts.service import add_user, invite
-from podium.studio.judging.service import JudgingService, LeasedTask
+from podium.studio.judging.unit_of_work import LeasedTask
 from podium.studio.projects.service import add_queries, project_row
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
@@ -22,6 +22,7 @@ from podium.studio.store.tables import Project, ProjectQuery, QueryAssignment
 from tests.studio.browser.bees import bees, bees_project
 from tests.studio.browser.chromium import Judging
 from tests.studio.browser.shop import QUESTIONS, SCALE, draw_pictures, shop_project
+from tests.studio.judging_helpers import Judges
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,7 @@ def judge_offline(stage: Stage, page: Page) -> None:
 @scene()
 def judge_wait(stage: Stage, page: Page) -> None:
     project = bees_project(stage.engine, stage.ann, count=2, k=1)
-    JudgingService(stage.engine).next(_row(stage, project), stage.bob, "tab")
+    Judges(stage.engine).next(_row(stage, project), stage.bob, "tab")
     Judging(page, project).open().wait_for("wait")
 
 
@@ -247,7 +248,7 @@ def judge_yours_done(stage: Stage, page: Page) -> None:
             connection.execute(insert(QueryAssignment).values(query_id=query, user_id=person))
 
     in_transaction(stage.engine, assign)
-    service = JudgingService(stage.engine)
+    service = Judges(stage.engine)
     given = service.next(row, stage.ann, "tab")
     assert isinstance(given, LeasedTask)
     service.answer(row, stage.ann, given.token, "left", seconds=1, tab="tab")
@@ -268,7 +269,7 @@ def judge_blocked(stage: Stage, page: Page) -> None:
 def blocked_project(stage: Stage) -> int:
     """A project in which two people must judge every pair, and there is one."""
     project = bees_project(stage.engine, stage.ann, count=2, k=1, overlap_share=1.0)
-    service, row = JudgingService(stage.engine), _row(stage, project)
+    service, row = Judges(stage.engine), _row(stage, project)
     given = service.next(row, stage.ann, "tab")
     assert isinstance(given, LeasedTask)
     service.answer(row, stage.ann, given.token, "left", seconds=1, tab="tab")
@@ -278,7 +279,7 @@ def blocked_project(stage: Stage) -> int:
 @scene()
 def judge_done(stage: Stage, page: Page) -> None:
     project = bees_project(stage.engine, stage.ann, count=2, k=1)
-    service, row = JudgingService(stage.engine), _row(stage, project)
+    service, row = Judges(stage.engine), _row(stage, project)
     given = service.next(row, stage.ann, "tab")
     assert isinstance(given, LeasedTask)
     service.answer(row, stage.ann, given.token, "left", seconds=1, tab="tab")

@@ -12,7 +12,6 @@ import pytest
 from sqlalchemy import select
 
 from podium.data import Candidate, CandidateList
-from podium.studio.judging.service import JudgingService
 from podium.studio.projects.service import add_queries, project_row
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction, reading
@@ -21,6 +20,7 @@ from podium.studio.store.tables import LogEntry, ProjectQuery
 from tests.studio.browser.chromium import Judging, signed_in
 from tests.studio.databases import postgres_with_tables
 from tests.studio.factories import make_people, make_project
+from tests.studio.judging_helpers import Judges
 from tests.studio.server import serving
 
 PASSAGES = Path(__file__).parents[4] / "shared/data/preferences/trec-dl21"
@@ -119,11 +119,8 @@ def test_three_people_find_the_hidden_order(postgres, browser):
             context.close()
 
     queries = reading(engine, lambda c: c.execute(select(ProjectQuery.__table__)).all())
-    row = reading(engine, lambda c: project_row(c, project))
     for query in queries:
-        state = reading(
-            engine, lambda c, query=query: JudgingService(engine).query_state(c, row, query)
-        )
+        state = Judges(engine).state(project, query.id)
         assert state.mode.session.result().top == truths[query.text].top  # type: ignore[attr-defined]
     log = reading(engine, lambda c: c.execute(select(LogEntry.__table__)).all())
     kinds = Counter(entry.kind for entry in log)

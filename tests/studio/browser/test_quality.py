@@ -8,19 +8,19 @@ import pytest
 from playwright.sync_api import FilePayload, expect
 from sqlalchemy import select
 
-from podium.studio.judging.service import JudgingService
 from podium.studio.store.database import reading
 from podium.studio.store.tables import LogEntry
 from tests.studio.browser.chromium import Judging
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of
+from tests.studio.judging_helpers import Judges
 
 
 @pytest.mark.slow
 def test_a_disagreement_is_decided(engine, person_browser):
     ann, bob, cem = people = make_people(engine, 3)
     project = make_project(engine, people, queries=1, items=2, k=1, overlap_share=1.0)
-    service, row = JudgingService(engine), row_of(engine, project)
+    service, row = Judges(engine), row_of(engine, project)
     for who, choice, reason in ((bob, "left", "It is newer."), (cem, "right", None)):
         task = service.next(row, who, "t")
         service.answer(row, who, task.token, choice, tab="t", seconds=1, reason=reason)

@@ -17,12 +17,10 @@ from podium.studio.accounts.identity import Member, check_not_archived
 from podium.studio.errors import RefusedError
 from podium.studio.judging.answer_choices import SKIP, answer_entries
 from podium.studio.judging.judged import JudgedQuery, load_judged_query
-from podium.studio.judging.judgment_counts import count_judgment
-from podium.studio.judging.judgment_log import append, update_query
-from podium.studio.judging.leases import active_leases
 from podium.studio.judging.modes import NO_ITEM, JudgingTask, QueryLogEntry
 from podium.studio.judging.query_state import unit_of
 from podium.studio.judging.scales import grade_names
+from podium.studio.judging.unit_of_work import LockedQuery, NewAnswer
 from podium.studio.store.enums import Kind, Mode, Purpose
 from podium.studio.store.rows import ProjectQueryRow, ProjectRow, fetch_all, fetch_one
 from podium.studio.store.tables import Adjudicator, Membership, ProjectQuery, QueryFigures
@@ -151,10 +149,10 @@ def decide(
     statement = select(ProjectQuery.__table__).where(
         ProjectQuery.id == query_id, ProjectQuery.project_id == who.project.id
     )
-    query = fetch_one(connection, statement.with_for_update(), ProjectQueryRow)
-    if query is None:
+    row = fetch_one(connection, statement.with_for_update(), ProjectQueryRow)
+    if row is None:
         raise RefusedError(404, "The query does not exist.")
-    judged = load_judged_query(connection, who.project, query)
+    judged = load_judged_query(connection, who.project, row)
     task = JudgingTask(*sides, Purpose.ADJUDICATE)
     disputes = disputes_of(judged)
     if not any(each.task.pair == task.pair for each in disputes):
@@ -163,18 +161,14 @@ def decide(
     parts = None if choice == SKIP else answer_entries(Mode(who.project.mode), task, choice, grades)
     if parts is None:
         raise RefusedError(422, "%(choice)s is not a valid answer here.", choice=repr(choice))
-    now = time.time()
-    append(
-        connection, judged.state, query.id, who.person.id, parts, Purpose.ADJUDICATE, new_token(),
-        late=False, counts=True, reason=reason, at=now, seconds=0.0,
-    )  # fmt: skip
-    count_judgment(connection, query, who.person.id, judgments=1, seconds=0.0, last_at=now)
-    leases = active_leases(connection, query.id, now)
-    update_query(connection, query, judged.state, leases, opened=True, corrected=True)
+    query = LockedQuery(connection, row, judged.state, time.time())
+    query.answer(NewAnswer(who.person.id, new_token(), parts, task.purpose, reason=reason))
+    query.opened = query.corrected = True
+    query.write_back()
     # The next report works it out again; until then the next disagreement is found by this.
     left = len(disputes_of(judged))
     connection.execute(
-        update(QueryFigures).where(QueryFigures.query_id == query.id).values(disputes=left)
+        update(QueryFigures).where(QueryFigures.query_id == row.id).values(disputes=left)
     )
 
 

@@ -19,12 +19,10 @@ from podium.studio.errors import RefusedError
 from podium.studio.jobs.queue import JobContext, State, enqueue
 from podium.studio.judging.corrections import (
     Correction,
-    bring_back,
     can_return,
     correct_query,
     is_discarded,
 )
-from podium.studio.judging.judgment_log import append_undo
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Kind, Role
 from podium.studio.store.rows import JobRow, ProjectRow, fetch_all, fetch_one
@@ -113,12 +111,9 @@ def run_discard(work: JobContext) -> None:
             and parameters["since"] <= entry.at <= work.job.created_at
         ]
         if judgments:
-            append_undo(
-                connection, correction.judged.state, correction.judged.query, judgments,
-                uuid5(batch, str(query_id)), correction.now, parameters["reason"] or None,
-                work.job.user_id,
-            )  # fmt: skip
-            correction.save()
+            token = uuid5(batch, str(query_id))
+            correction.query.undo(judgments, token, parameters["reason"] or None)
+            correction.query.write_back()
         return len({entry.token for entry in judgments})
 
     queries = reading(
@@ -151,7 +146,8 @@ def _restore_batch(correction: Correction, token: UUID) -> int:
         entry for entry in undone if is_discarded(judged, entry) and can_return(judged, [entry])
     ]
     if answer:
-        bring_back(correction, answer)
+        correction.query.restore(answer)
+        correction.query.write_back()
     return len({entry.token for entry in answer})
 
 

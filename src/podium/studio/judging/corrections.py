@@ -17,15 +17,8 @@ from podium.studio.accounts.audit import record
 from podium.studio.accounts.identity import Member, check_not_archived
 from podium.studio.errors import RefusedError
 from podium.studio.judging.judged import JudgedQuery, load_judged_query
-from podium.studio.judging.judgment_log import (
-    append_readmission,
-    append_restoration,
-    append_undo,
-    append_withdrawal,
-    update_query,
-)
-from podium.studio.judging.leases import active_leases
 from podium.studio.judging.modes import QueryLogEntry, RankingsMode
+from podium.studio.judging.unit_of_work import LockedQuery
 from podium.studio.store.enums import Kind, Mode, Purpose
 from podium.studio.store.rows import ProjectQueryRow, ProjectRow, fetch_one
 from podium.studio.store.tables import Lease, Project, ProjectQuery
@@ -41,26 +34,12 @@ class Correction:
     Attributes:
         connection: The transaction.
         judged: The query with its log and state.
-        manager_id: Who changes it.
-        now: When.
+        query: The query with the same state, to be changed and written back.
     """
 
     connection: Connection
     judged: JudgedQuery
-    manager_id: int
-    now: float
-
-    def save(self) -> None:
-        """Update the query's row; others may find work in it."""
-        query_leases = active_leases(self.connection, self.judged.query.id, self.now)
-        update_query(
-            self.connection,
-            self.judged.query,
-            self.judged.state,
-            query_leases,
-            opened=True,
-            corrected=True,
-        )
+    query: LockedQuery
 
 
 def correct_query(connection: Connection, who: Member, query_id: int) -> Correction:
@@ -68,15 +47,16 @@ def correct_query(connection: Connection, who: Member, query_id: int) -> Correct
     statement = select(ProjectQuery.__table__).where(
         ProjectQuery.id == query_id, ProjectQuery.project_id == who.project.id
     )
-    query = fetch_one(connection, statement.with_for_update(), ProjectQueryRow)
-    if query is None:
+    row = fetch_one(connection, statement.with_for_update(), ProjectQueryRow)
+    if row is None:
         raise RefusedError(404, "The query does not exist.")
     # Read after the lock: the settings may have changed since the request began.
-    row = connection.execute(select(Project.__table__).where(Project.id == who.project.id)).one()
-    project = ProjectRow(*row)
+    values = connection.execute(select(Project.__table__).where(Project.id == who.project.id)).one()
+    project = ProjectRow(*values)
     check_not_archived(project)
-    judged = load_judged_query(connection, project, query)
-    return Correction(connection, judged, who.person.id, time.time())
+    judged = load_judged_query(connection, project, row)
+    query = LockedQuery(connection, row, judged.state, time.time(), who.person.id)
+    return Correction(connection, judged, query)
 
 
 def rejudge(connection: Connection, who: Member, query_id: int, loop: Sequence[int]) -> int:
@@ -104,7 +84,8 @@ def rejudge(connection: Connection, who: Member, query_id: int, loop: Sequence[i
     ]
     if not verdicts:
         raise RefusedError(404, "There are no verdicts on these documents to undo.")
-    _undo(correction, verdicts, "asked again")
+    correction.query.undo(verdicts, new_token(), "asked again")
+    correction.query.write_back()
     record(
         connection, who.person.id, who.project.id, "requested new judgments",
         query=correction.judged.query.name, documents=list(loop), verdicts=len(verdicts),
@@ -121,7 +102,8 @@ def discard(
     answer = [each for each in _answer_at(correction, position) if state.stands(each.position)]
     if not answer:
         raise RefusedError(409, "This judgment does not stand any more.")
-    _undo(correction, answer, reason)
+    correction.query.undo(answer, new_token(), reason)
+    correction.query.write_back()
     record(
         connection, who.person.id, who.project.id, "discarded a judgment",
         query=correction.judged.query.name, entry=position, person=answer[0].user,
@@ -140,7 +122,8 @@ def restore(connection: Connection, who: Member, query_id: int, position: int) -
         raise RefusedError(
             409, "The same person has judged this again since: discard that judgment first."
         )
-    bring_back(correction, answer)
+    correction.query.restore(answer)
+    correction.query.write_back()
     record(
         connection, who.person.id, who.project.id, "restored a judgment",
         query=correction.judged.query.name, entry=position, person=answer[0].user,
@@ -162,11 +145,9 @@ def withdraw(
         raise RefusedError(409, "It has been withdrawn already.")
     if document is not None and len(state.documents) - len(state.withdrawn_documents) <= 2:
         raise RefusedError(409, "A query needs two documents: withdraw the query instead.")
-    append_withdrawal(
-        connection, state, correction.judged.query, document, who.person.id, correction.now, reason
-    )
+    correction.query.withdraw(document, reason)
     _release_leases(correction, document)
-    correction.save()
+    correction.query.write_back()
     _record_withdrawal(correction, who, "withdrew", document)
 
 
@@ -177,11 +158,8 @@ def readmit(connection: Connection, who: Member, query_id: int, document: int | 
     withdrawal = correction.judged.state.withdrawal_of(document)
     if withdrawal is None:
         raise RefusedError(409, "It is not withdrawn.")
-    append_readmission(
-        connection, correction.judged.state, correction.judged.query, withdrawal,
-        who.person.id, correction.now,
-    )  # fmt: skip
-    correction.save()
+    correction.query.readmit(withdrawal)
+    correction.query.write_back()
     _record_withdrawal(correction, who, "restored", document)
 
 
@@ -201,23 +179,6 @@ def can_return(judged: JudgedQuery, answer: Sequence[QueryLogEntry]) -> bool:
         for entry in answer
         for each in judged.standing
     )
-
-
-def bring_back(correction: Correction, answer: list[QueryLogEntry]) -> None:
-    """Append that discarded answers are back."""
-    append_restoration(
-        correction.connection, correction.judged.state, correction.judged.query, answer,
-        new_token(), correction.now, correction.manager_id,
-    )  # fmt: skip
-    correction.save()
-
-
-def _undo(correction: Correction, answer: list[QueryLogEntry], reason: str | None) -> None:
-    append_undo(
-        correction.connection, correction.judged.state, correction.judged.query, answer,
-        new_token(), correction.now, reason, correction.manager_id,
-    )  # fmt: skip
-    correction.save()
 
 
 def _answer_at(correction: Correction, position: int) -> list[QueryLogEntry]:
@@ -241,7 +202,7 @@ def _release_leases(correction: Correction, document: int | None) -> None:
             return  # rankings are compared without it
         statement = statement.where((Lease.left == document) | (Lease.right == document))
     correction.connection.execute(
-        statement.values(released=True, expires_at=correction.now, tab="")
+        statement.values(released=True, expires_at=correction.query.now, tab="")
     )
 
 

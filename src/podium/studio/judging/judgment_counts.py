@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from sqlalchemy import Connection, Executable, bindparam, literal_column, select
 
-from sqlalchemy import Connection, bindparam, literal_column, select
-
-from podium.studio.store.prepared import Prepared, PreparedWrite
 from podium.studio.store.rows import ProjectQueryRow
 from podium.studio.store.tables import AssessorProgress, JudgmentCount
 from podium.studio.store.upsert import INSERTS, Insert
 
 
-def _of_query(insert: Insert) -> PreparedWrite:
+def _of_query(insert: Insert) -> Executable:
     statement = insert(JudgmentCount).values(
         query_id=bindparam("query"),
         user_id=bindparam("user"),
@@ -20,19 +17,17 @@ def _of_query(insert: Insert) -> PreparedWrite:
         seconds=bindparam("spent"),
         last_at=bindparam("last"),
     )
-    return PreparedWrite(
-        statement.on_conflict_do_update(
-            index_elements=[JudgmentCount.query_id, JudgmentCount.user_id],
-            set_={
-                "judgments": JudgmentCount.judgments + statement.excluded.judgments,
-                "seconds": JudgmentCount.seconds + statement.excluded.seconds,
-                "last_at": statement.excluded.last_at,
-            },
-        )
+    return statement.on_conflict_do_update(
+        index_elements=[JudgmentCount.query_id, JudgmentCount.user_id],
+        set_={
+            "judgments": JudgmentCount.judgments + statement.excluded.judgments,
+            "seconds": JudgmentCount.seconds + statement.excluded.seconds,
+            "last_at": statement.excluded.last_at,
+        },
     )
 
 
-def _of_project(insert: Insert) -> PreparedWrite:
+def _of_project(insert: Insert) -> Executable:
     statement = insert(AssessorProgress).values(
         user_id=bindparam("user"),
         project_id=bindparam("project"),
@@ -43,32 +38,20 @@ def _of_project(insert: Insert) -> PreparedWrite:
         assigned_changed=literal_column("0"),
         assigned_id=literal_column("0"),
     )
-    return PreparedWrite(
-        statement.on_conflict_do_update(
-            index_elements=[AssessorProgress.user_id, AssessorProgress.project_id],
-            set_={
-                "judgments": AssessorProgress.judgments + statement.excluded.judgments,
-                "seconds": AssessorProgress.seconds + statement.excluded.seconds,
-            },
-        )
+    return statement.on_conflict_do_update(
+        index_elements=[AssessorProgress.user_id, AssessorProgress.project_id],
+        set_={
+            "judgments": AssessorProgress.judgments + statement.excluded.judgments,
+            "seconds": AssessorProgress.seconds + statement.excluded.seconds,
+        },
     )
 
 
 _OF_QUERY = {name: _of_query(insert) for name, insert in INSERTS.items()}
 _OF_PROJECT = {name: _of_project(insert) for name, insert in INSERTS.items()}
-
-
-class _Totals(NamedTuple):
-    judgments: int
-    seconds: float
-
-
-_MINE = Prepared(
-    select(AssessorProgress.judgments, AssessorProgress.seconds).where(
-        AssessorProgress.user_id == bindparam("user"),
-        AssessorProgress.project_id == bindparam("project"),
-    ),
-    _Totals,
+_MINE = select(AssessorProgress.judgments, AssessorProgress.seconds).where(
+    AssessorProgress.user_id == bindparam("user"),
+    AssessorProgress.project_id == bindparam("project"),
 )
 
 
@@ -93,11 +76,11 @@ def count_judgment(
     """
     name = connection.dialect.name
     values = {"user": user_id, "more": judgments, "spent": seconds}
-    _OF_QUERY[name].run(connection, query=query.id, last=last_at, **values)
-    _OF_PROJECT[name].run(connection, project=query.project_id, **values)
+    connection.execute(_OF_QUERY[name], {"query": query.id, "last": last_at, **values})
+    connection.execute(_OF_PROJECT[name], {"project": query.project_id, **values})
 
 
 def user_judgments(connection: Connection, project_id: int, user_id: int) -> tuple[int, float]:
     """Someone's number of judgments in a project, and the seconds they took."""
-    row = _MINE.one(connection, user=user_id, project=project_id)
-    return (0, 0.0) if row is None else (int(row.judgments), float(row.seconds))
+    row = connection.execute(_MINE, {"user": user_id, "project": project_id}).one_or_none()
+    return (0, 0.0) if row is None else (row.judgments, row.seconds)

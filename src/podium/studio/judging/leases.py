@@ -20,8 +20,7 @@ from uuid import UUID
 from sqlalchemy import Connection, bindparam, delete, insert, or_, select, update
 
 from podium.studio.judging.modes import JudgingTask
-from podium.studio.store.prepared import Prepared, PreparedWrite
-from podium.studio.store.rows import LeaseRow, ProjectRow
+from podium.studio.store.rows import LeaseRow, ProjectRow, fetch_all, fetch_one
 from podium.studio.store.tables import Lease, ProjectQuery
 from podium.studio.store.tokens import new_token
 
@@ -38,14 +37,6 @@ MAX_LEASES = 10
 """The maximum number of leases of one person in a project."""
 
 
-class _HeldRow(NamedTuple):
-    token: UUID
-    left: int
-    right: int
-    user_id: int
-    expires_at: float
-
-
 class LapsedLease(NamedTuple):
     """The token and query of a lease that ended without an answer."""
 
@@ -53,19 +44,10 @@ class LapsedLease(NamedTuple):
     query_id: int
 
 
-_HELD = Prepared(
-    select(Lease.token, Lease.left, Lease.right, Lease.user_id, Lease.expires_at).where(
-        Lease.query_id == bindparam("query"), ~Lease.released
-    ),
-    _HeldRow,
+_HELD = select(Lease.token, Lease.left, Lease.right, Lease.user_id, Lease.expires_at).where(
+    Lease.query_id == bindparam("query"), ~Lease.released
 )
-# The page may have renewed it since it was read.
-_END = PreparedWrite(
-    update(Lease)
-    .where(Lease.token == bindparam("key"), Lease.expires_at < bindparam("now"))
-    .values(released=True)
-)
-_OF_USER = Prepared(
+_OF_USER = (
     select(Lease.__table__)
     .join(ProjectQuery, ProjectQuery.id == Lease.query_id)
     .where(
@@ -74,10 +56,9 @@ _OF_USER = Prepared(
         ~Lease.released,
         Lease.expires_at >= bindparam("now"),
     )
-    .order_by(Lease.granted_at.desc()),
-    LeaseRow,
+    .order_by(Lease.granted_at.desc())
 )
-_LOST = Prepared(
+_LAPSED = (
     select(Lease.token, Lease.query_id)
     .join(ProjectQuery, ProjectQuery.id == Lease.query_id)
     .where(
@@ -88,48 +69,19 @@ _LOST = Prepared(
         or_(Lease.released, Lease.expires_at < bindparam("now")),
     )
     .order_by(Lease.granted_at.desc())
-    .limit(1),
-    LapsedLease,
+    .limit(1)
 )
-_RENEW = PreparedWrite(
-    update(Lease)
-    .where(Lease.token == bindparam("key"), Lease.user_id == bindparam("user"), ~Lease.released)
-    .values(
-        expires_at=bindparam("until"),
-        renewed=bindparam("does_renew"),
-        shared=or_(Lease.shared, Lease.tab != bindparam("by")),
-    )
+_CHANGE = update(Lease).where(Lease.token == bindparam("key"))
+# The page may have renewed it since it was read.
+_END = _CHANGE.where(Lease.expires_at < bindparam("now")).values(released=True)
+_RENEW = _CHANGE.where(Lease.user_id == bindparam("user"), ~Lease.released).values(
+    shared=or_(Lease.shared, Lease.tab != bindparam("by"))
 )
-_GIVE_BACK = PreparedWrite(
-    update(Lease)
-    .where(Lease.token == bindparam("key"))
-    .values(
-        released=False,
-        expires_at=bindparam("until"),
-        renewed=bindparam("does_renew"),
-        tab=bindparam("by"),
-        shared=False,
-        ahead=False,
-    )
+_SHORTEN = _CHANGE.where(Lease.expires_at > bindparam("until")).values(
+    expires_at=bindparam("until")
 )
-_RELEASE = PreparedWrite(
-    update(Lease)
-    .where(Lease.token == bindparam("key"))
-    .values(released=True, expires_at=bindparam("now"))
-)
-_SHORTEN = PreparedWrite(
-    update(Lease)
-    .where(Lease.token == bindparam("key"), Lease.expires_at > bindparam("until"))
-    .values(expires_at=bindparam("until"))
-)
-_NOT_AGAIN = PreparedWrite(update(Lease).where(Lease.token == bindparam("key")).values(tab=""))
-_GIVE = PreparedWrite(insert(Lease))
-_SHOW = PreparedWrite(
-    update(Lease)
-    .where(Lease.token == bindparam("key"), Lease.user_id == bindparam("user"), Lease.ahead)
-    .values(ahead=False)
-)
-_REMOVE = PreparedWrite(delete(Lease).where(Lease.token == bindparam("key")))
+_SHOW = _CHANGE.where(Lease.user_id == bindparam("user"), Lease.ahead).values(ahead=False)
+_REMOVE = delete(Lease).where(Lease.token == bindparam("key"))
 
 
 @dataclass(frozen=True)
@@ -138,12 +90,12 @@ class LeaseHolder:
 
     Attributes:
         user_id: The person.
-        tab: The tab.
+        tab: The tab; empty for what has nothing to do with one.
         renews: Whether it renews its lease every `RENEW_EVERY` seconds.
     """
 
     user_id: int
-    tab: str
+    tab: str = ""
     renews: bool = False
 
     def until(self, project: ProjectRow, now: float) -> float:
@@ -179,12 +131,13 @@ class QueryLeases:
 def active_leases(connection: Connection, query_id: int, now: float) -> QueryLeases:
     """The active leases of a query; expired ones are ended."""
     query_leases = QueryLeases(now)
-    for row in _HELD.rows(connection, query=query_id):
-        if row.expires_at < now and _END.run(connection, key=row.token, now=now):
+    for token, left, right, user_id, expires_at in connection.execute(_HELD, {"query": query_id}):
+        ends = expires_at < now and connection.execute(_END, {"key": token, "now": now}).rowcount
+        if ends:
             query_leases.freed = True
         else:
-            pair = (min(row.left, row.right), max(row.left, row.right))
-            query_leases.held.append(HeldPair(pair, row.user_id, max(row.expires_at, now)))
+            pair = (min(left, right), max(left, right))
+            query_leases.held.append(HeldPair(pair, user_id, max(expires_at, now)))
     return query_leases
 
 
@@ -192,14 +145,14 @@ def user_leases(
     connection: Connection, project_id: int, user_id: int, now: float
 ) -> list[LeaseRow]:
     """The active leases of someone in a project, newest first."""
-    return _OF_USER.rows(connection, user=user_id, project=project_id, now=now)
+    return fetch_all(connection, _OF_USER, LeaseRow, user=user_id, project=project_id, now=now)
 
 
 def last_lapsed_lease(
     connection: Connection, project_id: int, user_id: int, now: float
 ) -> LapsedLease | None:
     """The last lease of someone that ended without an answer: its token and query."""
-    return _LOST.one(connection, user=user_id, project=project_id, now=now)
+    return fetch_one(connection, _LAPSED, LapsedLease, user=user_id, project=project_id, now=now)
 
 
 def grant(
@@ -214,22 +167,22 @@ def grant(
 ) -> tuple[UUID, float]:
     """Lease a task to someone; returns its token and expiry."""
     token, until = new_token(), who.until(project, now)
-    _GIVE.run(
-        connection,
-        token=token,
-        query_id=query_id,
-        user_id=who.user_id,
-        tab=who.tab,
-        left=task.left,
-        right=task.right,
-        purpose=task.purpose.value,
-        granted_at=now,
-        expires_at=until,
-        released=False,
-        renewed=who.renews,
-        shared=False,
-        ahead=ahead,
-    )
+    columns = {
+        "token": token,
+        "query_id": query_id,
+        "user_id": who.user_id,
+        "tab": who.tab,
+        "left": task.left,
+        "right": task.right,
+        "purpose": task.purpose.value,
+        "granted_at": now,
+        "expires_at": until,
+        "released": False,
+        "renewed": who.renews,
+        "shared": False,
+        "ahead": ahead,
+    }
+    connection.execute(insert(Lease), columns)
     return token, until
 
 
@@ -241,15 +194,9 @@ def renew(
     If another tab holds it, both tabs share it from now on.
     """
     until = who.until(project, now)
-    kept = _RENEW.run(
-        connection,
-        key=token,
-        user=who.user_id,
-        until=until,
-        does_renew=who.renews,
-        by=who.tab,
-    )
-    return until if kept else None
+    values = {"key": token, "user": who.user_id, "by": who.tab}
+    renewed = connection.execute(_RENEW, {**values, "expires_at": until, "renewed": who.renews})
+    return until if renewed.rowcount else None
 
 
 def regrant(
@@ -257,13 +204,21 @@ def regrant(
 ) -> float:
     """Grant an ended lease again to the same person, in the tab that asks; returns its expiry."""
     until = who.until(project, now)
-    _GIVE_BACK.run(connection, key=token, until=until, does_renew=who.renews, by=who.tab)
+    columns = {
+        "released": False,
+        "expires_at": until,
+        "renewed": who.renews,
+        "tab": who.tab,
+        "shared": False,
+        "ahead": False,
+    }
+    connection.execute(_CHANGE, {"key": token, **columns})
     return until
 
 
 def release(connection: Connection, token: UUID, now: float) -> None:
     """End a lease; the query's row must be locked."""
-    _RELEASE.run(connection, key=token, now=now)
+    connection.execute(_CHANGE, {"key": token, "released": True, "expires_at": now})
 
 
 def shorten(connection: Connection, token: UUID, now: float) -> None:
@@ -271,22 +226,22 @@ def shorten(connection: Connection, token: UUID, now: float) -> None:
 
     Closing several tabs in a row does not extend it.
     """
-    _SHORTEN.run(connection, key=token, until=now + SHARED_SECONDS)
+    connection.execute(_SHORTEN, {"key": token, "until": now + SHARED_SECONDS})
 
 
 def do_not_return(connection: Connection, token: UUID) -> None:
     """Never grant an ended lease again: its task is no longer open."""
-    _NOT_AGAIN.run(connection, key=token)
+    connection.execute(_CHANGE, {"key": token, "tab": ""})
 
 
 def show(connection: Connection, user_id: int, token: UUID) -> None:
     """Record that a task that was fetched ahead is now the one that its page shows."""
-    _SHOW.run(connection, key=token, user=user_id)
+    connection.execute(_SHOW, {"key": token, "user": user_id})
 
 
 def remove(connection: Connection, token: UUID) -> bool:
     """Delete an answered lease; False if a copy of the answer already did."""
-    return _REMOVE.run(connection, key=token) > 0
+    return connection.execute(_REMOVE, {"key": token}).rowcount > 0
 
 
 def release_tab(connection: Connection, user_id: int, tab: str, now: float) -> None:

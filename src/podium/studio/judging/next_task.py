@@ -3,160 +3,119 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 from uuid import UUID
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import bindparam, select
 
 from podium.studio.judging import leases
 from podium.studio.judging.blocked import NOT_ASSIGNED, BlockedWork
-from podium.studio.judging.judgment_log import update_query
-from podium.studio.judging.leases import HeldPair, LeaseHolder, QueryLeases, active_leases
+from podium.studio.judging.leases import LeaseHolder
 from podium.studio.judging.modes import JudgingTask
-from podium.studio.judging.open_work import MAX_EXCLUDED, OpenWork
-from podium.studio.judging.query_state import Document, QueryState
-from podium.studio.judging.state_cache import StateCache
-from podium.studio.judging.task_selection import (
-    LATER,
-    NoTask,
-    TaskSelector,
-    no_task_reason,
-    open_to,
-)
+from podium.studio.judging.open_work import OpenWork
+from podium.studio.judging.unit_of_work import LeasedTask, LockedQuery, UnitOfWork, task_of
 from podium.studio.messages import Message
 from podium.studio.store.enums import Mode, Purpose
-from podium.studio.store.prepared import Prepared
-from podium.studio.store.rows import LeaseRow, ProjectQueryRow, ProjectRow
-from podium.studio.store.tables import Lease, ProjectQuery
+from podium.studio.store.rows import LeaseRow, ProjectQueryRow, ProjectRow, fetch_one
+from podium.studio.store.tables import Gold, Lease, ProjectQuery
 
 _MAX_TRIES = 50
 """How many queries one request looks at; the next request continues from there."""
+_REPEAT_AFTER = 5
+"""The minimum number of answers between a pair and its repetition."""
+_AT_ONCE = 0.5
+_SOON = 5.0
+_LATER = 15.0
+"""Seconds until the next request if others must judge first and nobody holds a task."""
 
-_QUERY = select(ProjectQuery.__table__).where(ProjectQuery.id == bindparam("query"))
-_LOCKED = Prepared(_QUERY.with_for_update(), ProjectQueryRow)
-_LOCKED_IF_FREE = Prepared(_QUERY.with_for_update(skip_locked=True), ProjectQueryRow)
+_QUERY = select(ProjectQuery.__table__).where(
+    ProjectQuery.id == bindparam("query"), ProjectQuery.project_id == bindparam("project")
+)
+_LOCKED = _QUERY.with_for_update()
+_LOCKED_IF_FREE = _QUERY.with_for_update(skip_locked=True)
 _HELD_QUERIES = select(Lease.query_id).where(
     Lease.token.in_(bindparam("tokens", expanding=True)), Lease.user_id == bindparam("user")
 )
-_LEASE = Prepared(select(Lease.__table__).where(Lease.token == bindparam("key")), LeaseRow)
+_LEASE = select(Lease.__table__).where(
+    Lease.token == bindparam("key"), Lease.user_id == bindparam("user")
+)
+_GOLD = select(Gold.left, Gold.right).where(Gold.query_id == bindparam("query"))
 
 
 @dataclass(frozen=True)
-class LeasedTask:
-    """A task that is leased to someone.
+class NoTask:
+    """Why there is no task.
 
     Attributes:
-        token: Identifies the answer.
-        query: The query's row.
-        task: The task.
-        expires_at: When the lease expires.
-        sides: The documents on each side, with their positions.
-        judged: The number of judgments of the query.
-        left: The estimated number of judgments it still needs.
+        why: ``wait`` if answers of others may open a task, ``paused`` if the project is paused,
+            ``yours-done`` if every query that the person may judge is done, ``done`` if all are,
+            ``blocked`` if a manager has to change something first, ``training`` if the person has
+            to be trained first.
+        seconds: After how many seconds to ask again.
+        problems: What is blocked, why, and what would unblock it.
     """
 
-    token: UUID
-    query: ProjectQueryRow
-    task: JudgingTask
-    expires_at: float
-    sides: list[list[tuple[int, Document]]]
-    judged: int
-    left: float
+    why: Literal["wait", "paused", "yours-done", "done", "blocked", "training"]
+    seconds: float = 0.0
+    problems: tuple[Message, ...] = ()
 
 
 NextTask = LeasedTask | NoTask
 
-UsedStates = list[tuple[int, QueryState]]
-"""The states that a transaction used, by query."""
-
-
-@dataclass
-class LockedQuery:
-    """A query whose row is locked, with its state and active leases."""
-
-    query: ProjectQueryRow
-    state: QueryState
-    query_leases: QueryLeases
-    opened: bool = False
-
 
 class TaskDispatcher:
-    """Finds a task for an assessor, and leases it to them.
+    """Finds a task for someone, and leases it to them.
 
     Args:
-        cache: The query states.
-        clock: Returns the time in seconds since 1970.
+        unit: The transaction.
+        project: The project's row.
+        who: Who asks, and from which tab.
         rng: Decides at random when to ask a check, and which.
+        blocked: Finds work that nobody can do.
     """
 
-    def __init__(self, cache: StateCache, clock: Callable[[], float], rng: random.Random) -> None:
-        self._cache = cache
-        self._clock = clock
-        self._selector = TaskSelector(rng)
-        self._blocked = BlockedWork(clock)
-
-    def load(
-        self, connection: Connection, project: ProjectRow, query: ProjectQueryRow, now: float
-    ) -> LockedQuery:
-        """Load the state and leases of a query whose row is locked."""
-        state = self._cache.take(connection, project, query)
-        # Released leases are not active any more: only the row tells that there were some.
-        opened = query.lease_expiry == 0.0
-        return LockedQuery(query, state, active_leases(connection, query.id, now), opened)
-
-    def next_task(
+    def __init__(
         self,
-        connection: Connection,
+        unit: UnitOfWork,
         project: ProjectRow,
         who: LeaseHolder,
-        locked: LockedQuery | None,
-    ) -> tuple[NextTask, UsedStates]:
-        """The next task, of the given query if it has one, else of another.
+        rng: random.Random,
+        blocked: BlockedWork,
+    ) -> None:
+        self._unit = unit
+        self._project = project
+        self._who = who
+        self._rng = rng
+        self._blocked = blocked
+        self._work = OpenWork(unit.connection, project, who.user_id)
 
-        The states used are returned too, to be put back after the commit.
+    def next_task(self, at: LockedQuery | None) -> NextTask:
+        """The next task.
+
+        Args:
+            at: The query whose task was just answered, to stay with if possible; None if the tab
+                may hold a task.
         """
-        now = self._clock()
-        states: UsedStates = []
-        held: list[LeaseRow] = []
-        if locked is None:
-            held = leases.user_leases(connection, project.id, who.user_id, now)
-            # What was fetched ahead is not what the page shows, nor showed before it was reloaded.
-            mine = next((each for each in held if each.tab == who.tab and not each.ahead), None)
-            if mine is not None:
-                renewed = self._renewed(connection, project, who, mine, now)
-                if renewed is not None:
-                    return renewed
-        work = OpenWork(connection, project, who.user_id)
-        leased: LeasedTask | None = None
-        if locked is not None:
-            leased = self._try(connection, project, who, work, locked, states)
-        if leased is None and len(held) < leases.MAX_LEASES:
-            leased = self._regain_lapsed(connection, project, who, work, states, now)
-            leased = leased or self._search(connection, project, who, work, states, now)
-        work.advance()
+        held = [] if at is not None else self._held()
+        # What was fetched ahead is not what the page shows, nor showed before it was reloaded.
+        mine = [each for each in held if each.tab == self._who.tab and not each.ahead]
+        leased = self._renewed(mine[0]) if mine else None
         if leased is not None:
-            return leased, states
-        held = leases.user_leases(connection, project.id, who.user_id, now)
-        if held:
+            return leased
+        if at is not None:
+            leased = self._offer(at)
+        if leased is None and len(held) < leases.MAX_LEASES:
+            leased = self._regain() or self._search()
+        self._work.advance()
+        if leased is None:
             # Better the same task in two tabs than none: it is answered once.
-            renewed = self._renewed(connection, project, who, held[0], now)
-            if renewed is not None:
-                return renewed[0], [*states, *renewed[1]]
-        no_task = no_task_reason(work, now)
-        problems = self._problems(connection, project, work, no_task)
-        if problems:
-            no_task = NoTask("blocked", LATER, problems)
-        return no_task, states
+            held = self._held()
+            leased = self._renewed(held[0]) if held else None
+        return leased or self._no_task()
 
-    def task_ahead(
-        self,
-        connection: Connection,
-        project: ProjectRow,
-        who: LeaseHolder,
-        locked: LockedQuery | None,
-        after: Sequence[UUID],
-    ) -> tuple[NextTask, UsedStates]:
+    def task_ahead(self, at: LockedQuery | None, after: Sequence[UUID]) -> NextTask:
         """A task to show after those that a tab holds, which their answers cannot change.
 
         An answer about a pair decides which pairs of its query are asked next, so a pair comes
@@ -164,217 +123,170 @@ class TaskDispatcher:
         The last query with something free is left to others, who would have to wait.
 
         Args:
-            connection: The transaction.
-            project: The project's row.
-            who: Who asks, and from which tab.
-            locked: The query whose task was just answered, to stay with if possible.
+            at: The query whose task was just answered, to stay with if possible.
             after: The tokens of the tasks that the tab holds, the one that it shows first.
         """
-        now = self._clock()
-        states: UsedStates = []
-        if after:
-            leases.show(connection, who.user_id, after[0])
-        held = leases.user_leases(connection, project.id, who.user_id, now)
+        user_id = self._who.user_id
+        leases.show(self._unit.connection, user_id, after[0])
+        held = self._held()
         excluded: set[int] = set()
-        if project.mode == Mode.PAIRS:
-            tokens = connection.execute(_HELD_QUERIES, {"tokens": list(after), "user": who.user_id})
-            excluded = {lease.query_id for lease in held if lease.tab == who.tab}
-            excluded |= {query_id for (query_id,) in tokens}
-        work = OpenWork(connection, project, who.user_id)
-        leased: LeasedTask | None = None
-        if len(held) < leases.MAX_LEASES and len(excluded) < MAX_EXCLUDED:
-            own = locked or self._query_held(connection, project, who, after, excluded)
-            if own is not None and own.query.id not in excluded and work.leaves_others(own.query):
-                leased = self._try(connection, project, who, work, own, states, ahead=True)
-                locked = None
-            elif own is not None and own is not locked:
-                states.append((own.query.id, own.state))
-            others = excluded if own is None else {own.query.id, *excluded}
-            for _ in range(_MAX_TRIES):
-                query = None if leased is not None else work.find_other(others)
-                if query is None or not work.leaves_others(query):
-                    break
-                other = self.load(connection, project, query, now)
-                leased = self._try(connection, project, who, work, other, states, ahead=True)
-            work.advance()
-        if locked is not None:
-            states.append((locked.query.id, locked.state))
-            update_query(
-                connection, locked.query, locked.state, locked.query_leases, opened=locked.opened
-            )
-        return leased or NoTask("wait", LATER), states
+        if self._project.mode == Mode.PAIRS:
+            tokens = {"tokens": list(after), "user": user_id}
+            excluded = {lease.query_id for lease in held if lease.tab == self._who.tab}
+            excluded.update(self._unit.connection.scalars(_HELD_QUERIES, tokens))
+        leased = None
+        if len(held) < leases.MAX_LEASES:
+            leased = self._search_ahead(at or self._query_of(after[-1], excluded), excluded)
+            self._work.advance()
+        return leased or NoTask("wait", _LATER)
 
-    def _query_held(
-        self,
-        connection: Connection,
-        project: ProjectRow,
-        who: LeaseHolder,
-        after: Sequence[UUID],
-        excluded: set[int],
-    ) -> LockedQuery | None:
-        """The query of the last task that a tab holds, to stay with, if that is possible."""
-        lease = _LEASE.one(connection, key=after[-1]) if after else None
-        if lease is None or lease.user_id != who.user_id or lease.query_id in excluded:
-            return None
-        query = _LOCKED_IF_FREE.one(connection, query=lease.query_id)
-        if query is None or query.project_id != project.id:
-            return None
-        return self.load(connection, project, query, self._clock())
-
-    def _problems(
-        self, connection: Connection, project: ProjectRow, work: OpenWork, no_task: NoTask
-    ) -> tuple[Message, ...]:
-        """Why an assessor without a task cannot go on until a manager changes something."""
-        if no_task == NoTask("wait", LATER):
-            return self._blocked.problems(connection, project).messages
-        if no_task.why == "yours-done":
-            blocked = self._blocked.problems(connection, project)
-            if blocked.blocks_everything:
-                return blocked.messages
-            if not work.is_anything_assigned:
-                return (NOT_ASSIGNED,)
-        return ()
-
-    def lease(
-        self,
-        connection: Connection,
-        project: ProjectRow,
-        locked: LockedQuery,
-        who: LeaseHolder,
-        task: JudgingTask,
-        *,
-        ahead: bool = False,
-    ) -> LeasedTask:
-        """Lease a task of a query to someone, and update the query's row."""
-        token, until = leases.grant(
-            connection, project, locked.query.id, who, task, self._clock(), ahead=ahead
-        )
-        return self._leased(connection, locked, who, task, token, until)
-
-    def _leased(
-        self,
-        connection: Connection,
-        locked: LockedQuery,
-        who: LeaseHolder,
-        task: JudgingTask,
-        token: UUID,
-        until: float,
-    ) -> LeasedTask:
-        query, state = locked.query, locked.state
-        locked.query_leases.held.append(HeldPair(task.pair, who.user_id, until))
-        left = update_query(connection, query, state, locked.query_leases, opened=locked.opened)
-        return LeasedTask(
-            token, query, task, until, state.documents_shown(task), state.judgments, left
+    def _held(self) -> list[LeaseRow]:
+        """What they hold, newest first."""
+        return leases.user_leases(
+            self._unit.connection, self._project.id, self._who.user_id, self._unit.now
         )
 
-    def _renewed(
-        self,
-        connection: Connection,
-        project: ProjectRow,
-        who: LeaseHolder,
-        lease: LeaseRow,
-        now: float,
-    ) -> tuple[LeasedTask, UsedStates] | None:
+    def _renewed(self, lease: LeaseRow) -> LeasedTask | None:
         """Renew an active lease; None if it was released meanwhile.
 
         A page that is reloaded asks for its task while the previous page releases it.
         """
-        query = _LOCKED.only(connection, query=lease.query_id)
-        until = leases.renew(connection, project, who, lease.token, now)
-        if until is None:
-            return None
-        task = JudgingTask(lease.left, lease.right, Purpose(lease.purpose))
-        state = self._cache.take(connection, project, query)
-        leased = LeasedTask(
-            lease.token,
-            query,
-            task,
-            until,
-            state.documents_shown(task),
-            state.judgments,
-            query.expected_left,
+        query = self._lock(lease.query_id)
+        assert query is not None
+        until = leases.renew(
+            self._unit.connection, self._project, self._who, lease.token, query.now
         )
-        return leased, [(query.id, state)]
+        return None if until is None else query.leased(lease.token, task_of(lease), until)
 
-    def _regain_lapsed(
-        self,
-        connection: Connection,
-        project: ProjectRow,
-        who: LeaseHolder,
-        work: OpenWork,
-        states: UsedStates,
-        now: float,
-    ) -> LeasedTask | None:
+    def _regain(self) -> LeasedTask | None:
         """The task that someone left unanswered, if it is still open and nobody holds it."""
-        lapsed = leases.last_lapsed_lease(connection, project.id, who.user_id, now)
-        if lapsed is None:
+        connection, user_id = self._unit.connection, self._who.user_id
+        lapsed = leases.last_lapsed_lease(connection, self._project.id, user_id, self._unit.now)
+        query = None if lapsed is None else self._lock(lapsed.query_id, wait=False)
+        if lapsed is None or query is None:
             return None
-        query = _LOCKED_IF_FREE.one(connection, query=lapsed.query_id)
-        if query is None:
-            return None
-        locked = self.load(connection, project, query, now)
-        states.append((query.id, locked.state))
-        lease = _LEASE.one(connection, key=lapsed.token)
+        lease = fetch_one(connection, _LEASE, LeaseRow, key=lapsed.token, user=user_id)
         # Meanwhile it may have been answered, or asked for in another tab.
-        if lease is not None and (lease.released or lease.expires_at < now):
-            task = JudgingTask(lease.left, lease.right, Purpose(lease.purpose))
-            open_pairs = {
-                each.pair for each in open_to(locked.state, locked.query_leases.held, who.user_id)
-            }
-            still_open = (
-                task.pair in open_pairs
-                if task.purpose is Purpose.MAIN
-                else bool(open_pairs) and locked.state.shows_all(task)
-            )
-            if still_open and work.may_judge(query.id):
-                until = leases.regrant(connection, project, who, lease.token, now)
-                return self._leased(connection, locked, who, task, lease.token, until)
-            leases.do_not_return(connection, lease.token)
-        update_query(connection, query, locked.state, locked.query_leases, opened=locked.opened)
+        if lease is None or not (lease.released or lease.expires_at < query.now):
+            return None
+        task = task_of(lease)
+        open_pairs = {each.pair for each in query.open_to(user_id)}
+        if task.purpose is Purpose.MAIN:
+            still_open = task.pair in open_pairs
+        else:
+            still_open = bool(open_pairs) and query.state.shows_all(task)
+        if still_open and self._work.may_judge(query.row.id):
+            return query.lease_again(self._project, self._who, lease)
+        leases.do_not_return(connection, lease.token)
         return None
 
-    def _search(
-        self,
-        connection: Connection,
-        project: ProjectRow,
-        who: LeaseHolder,
-        work: OpenWork,
-        states: UsedStates,
-        now: float,
-    ) -> LeasedTask | None:
+    def _search(self) -> LeasedTask | None:
         """A task of a query with an expired lease, or of one with open tasks."""
         for _ in range(_MAX_TRIES):
-            query = work.find_lapsed(now) or work.find()
-            if query is None:
+            row = self._work.find_lapsed(self._unit.now) or self._work.find()
+            if row is None:
                 break
-            locked = self.load(connection, project, query, now)
-            leased = self._try(connection, project, who, work, locked, states)
+            leased = self._offer(self._unit.locked(self._project, row))
             if leased is not None:
                 return leased
         return None
 
-    def _try(
-        self,
-        connection: Connection,
-        project: ProjectRow,
-        who: LeaseHolder,
-        work: OpenWork,
-        locked: LockedQuery,
-        states: UsedStates,
-        *,
-        ahead: bool = False,
-    ) -> LeasedTask | None:
-        """A task of one query, or None; one that they may judge is then exhausted for them."""
-        query, state = locked.query, locked.state
-        states.append((query.id, state))
-        may_judge = work.may_judge(query.id)
-        if may_judge:
-            task = self._selector.pick(
-                connection, project, query, state, locked.query_leases.held, who.user_id
-            )
-            if task is not None:
-                return self.lease(connection, project, locked, who, task, ahead=ahead)
-        update_query(connection, query, state, locked.query_leases, opened=locked.opened)
+    def _search_ahead(self, own: LockedQuery | None, excluded: set[int]) -> LeasedTask | None:
+        """A task of the query that they are at, or of another one, but of those excluded."""
+        leased = None
+        if own is not None and own.row.id not in excluded and self._work.leaves_others(own.row):
+            leased = self._offer(own, ahead=True)
+        others = excluded if own is None else {own.row.id, *excluded}
+        for _ in range(_MAX_TRIES):
+            row = None if leased is not None else self._work.find(others)
+            if row is None or not self._work.leaves_others(row):
+                break
+            leased = self._offer(self._unit.locked(self._project, row), ahead=True)
+        return leased
+
+    def _query_of(self, token: UUID, excluded: set[int]) -> LockedQuery | None:
+        """The query of a task that a tab holds, to stay with, if that is possible."""
+        lease = fetch_one(
+            self._unit.connection, _LEASE, LeaseRow, key=token, user=self._who.user_id
+        )
+        if lease is None or lease.query_id in excluded:
+            return None
+        return self._lock(lease.query_id, wait=False)
+
+    def _lock(self, query_id: int, *, wait: bool = True) -> LockedQuery | None:
+        """Lock a query; None if it is of another project, or not to wait for, and locked."""
+        row = fetch_one(
+            self._unit.connection, _LOCKED if wait else _LOCKED_IF_FREE, ProjectQueryRow,
+            query=query_id, project=self._project.id,
+        )  # fmt: skip
+        return None if row is None else self._unit.locked(self._project, row)
+
+    def _offer(self, query: LockedQuery, *, ahead: bool = False) -> LeasedTask | None:
+        """Lease a task of a query; one that they may judge is exhausted for them without."""
+        may_judge = self._work.may_judge(query.row.id)
+        task = self._pick(query) if may_judge else None
+        if task is not None:
+            return query.lease(self._project, self._who, task, ahead=ahead)
+        query.write_back()  # what is noted is noted of the row as it is then
         if may_judge:  # whoever may not yet finds the query once they may
-            work.exhaust(query.id)
+            self._work.exhaust(query.row.id)
         return None
+
+    def _pick(self, query: LockedQuery) -> JudgingTask | None:
+        """An open task of a query, or None; sometimes a check instead of it."""
+        main = next(query.open_to(self._who.user_id), None)
+        if main is None or self._project.mode != Mode.PAIRS:
+            return main
+        drawn = self._rng.random()
+        check = None
+        if drawn < self._project.gold_rate:
+            check = self._gold_pair(query)
+        elif drawn < self._project.gold_rate + self._project.repeat_rate:
+            again = query.state.repeatable(self._who.user_id, after=_REPEAT_AFTER)
+            check = self._rng.choice(again) if again else None
+        return main if check is None or query.is_held(check, self._who.user_id) else check
+
+    def _gold_pair(self, query: LockedQuery) -> JudgingTask | None:
+        """A gold pair that they have not judged, sides at random."""
+        met = query.state.asked_pairs(self._who.user_id, Purpose.GOLD)
+        rows = self._unit.connection.execute(_GOLD, {"query": query.row.id})
+        tasks = [JudgingTask(left, right, Purpose.GOLD) for left, right in rows]
+        tasks = [task for task in tasks if task.pair not in met and query.state.shows_all(task)]
+        if not tasks:
+            return None
+        task = self._rng.choice(tasks)
+        if self._rng.random() < 0.5:
+            return JudgingTask(task.right, task.left, Purpose.GOLD)
+        return task
+
+    def _no_task(self) -> NoTask:
+        """Why no task could be leased: all is done, is blocked, or others have what is left."""
+        self._unit.write_back()
+        reason = no_task_reason(self._work, self._unit.now)
+        problems: tuple[Message, ...] = ()
+        if reason == NoTask("wait", _LATER):
+            problems = self._blocked.problems(self._unit.connection, self._project).messages
+        elif reason.why == "yours-done":
+            blocked = self._blocked.problems(self._unit.connection, self._project)
+            if blocked.blocks_everything:
+                problems = blocked.messages
+            elif not self._work.is_anything_assigned:
+                problems = (NOT_ASSIGNED,)
+        return NoTask("blocked", _LATER, problems) if problems else reason
+
+
+def no_task_reason(work: OpenWork, now: float) -> NoTask:
+    """Why no task could be leased: all is done, or others hold or must judge what is left.
+
+    Whether the remaining work is blocked is not checked here.
+    """
+    if work.has_unseen:  # others have them locked right now, or there are more to look at
+        return NoTask("wait", _AT_ONCE)
+    if work.is_done:
+        return NoTask("done")
+    if work.mine_is_done:
+        return NoTask("yours-done")
+    expiry = work.first_lease_end
+    if expiry is not None:
+        return NoTask("wait", min(max(expiry - now, _AT_ONCE), _SOON))
+    return NoTask("wait", _LATER)

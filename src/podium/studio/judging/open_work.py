@@ -10,13 +10,14 @@ however many queries there are and whoever has finished them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import NamedTuple, TypeVarTuple
+from collections.abc import Collection
+from typing import TypeVarTuple
 
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
+    Executable,
     Select,
     bindparam,
     cast,
@@ -31,8 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import InstrumentedAttribute
 
-from podium.studio.store.prepared import Prepared, PreparedWrite
-from podium.studio.store.rows import AnyRow, ProjectQueryRow, ProjectRow
+from podium.studio.store.rows import ProjectQueryRow, ProjectRow, fetch_one
 from podium.studio.store.tables import AssessorProgress, Exhausted, ProjectQuery, QueryAssignment
 from podium.studio.store.transaction_ids import oldest_running, transaction_number
 from podium.studio.store.upsert import INSERTS, Insert
@@ -41,11 +41,9 @@ _Columns = TypeVarTuple("_Columns")
 
 _USER = bindparam("user", type_=BigInteger)
 _PROJECT = bindparam("project", type_=BigInteger)
+_OLDEST = select(oldest_running(_PROJECT))
 _LAST_ID = 2**62
 """Above every id."""
-MAX_EXCLUDED = 10
-"""How many queries a search can leave out."""
-_EXCLUDED = [f"excluded_{number}" for number in range(MAX_EXCLUDED)]
 
 
 def _position_columns(
@@ -55,11 +53,6 @@ def _position_columns(
     if assigned_only:
         return AssessorProgress.assigned_changed, AssessorProgress.assigned_id
     return AssessorProgress.open_changed, AssessorProgress.open_id
-
-
-class _Position(NamedTuple):
-    changed: int
-    id: int
 
 
 def _unseen(selected: Select[*_Columns], assigned_only: bool) -> Select[*_Columns]:
@@ -97,100 +90,59 @@ def _exists_per_query(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
     return exists(select(literal_column("1")).where(*conditions).offset(0))
 
 
-def _locked(statement: Select[*_Columns]) -> Prepared[ProjectQueryRow]:
+def _locked(statement: Select[*_Columns]) -> Select[*_Columns]:
     """Skip queries that other transactions have locked."""
-    return Prepared(statement.with_for_update(skip_locked=True, of=ProjectQuery), ProjectQueryRow)
+    return statement.with_for_update(skip_locked=True, of=ProjectQuery)
 
 
-def _both(make: Callable[[bool], Prepared[AnyRow]]) -> dict[bool, Prepared[AnyRow]]:
-    return {assigned_only: make(assigned_only) for assigned_only in (False, True)}
-
-
-_FIND = _both(lambda assigned_only: _locked(_unseen(select(ProjectQuery.__table__), assigned_only)))
-_FIND_OTHER = _both(
-    lambda assigned_only: _locked(
-        _unseen(select(ProjectQuery.__table__), assigned_only).where(
-            ProjectQuery.id.not_in([bindparam(name, type_=BigInteger) for name in _EXCLUDED])
-        )
-    )
+_ALL = select(ProjectQuery.__table__)
+_FIND = {assigned_only: _locked(_unseen(_ALL, assigned_only)) for assigned_only in (False, True)}
+_NOT_EXCLUDED = ProjectQuery.id.not_in(bindparam("excluded", expanding=True, type_=BigInteger))
+_UNSEEN = {
+    assigned_only: _unseen(select(ProjectQuery.changed, ProjectQuery.id), assigned_only)
+    for assigned_only in (False, True)
+}
+_OF_PROJECT = ProjectQuery.project_id == _PROJECT
+_ANOTHER = select(ProjectQuery.id).where(
+    _OF_PROJECT, ProjectQuery.available, ProjectQuery.id != bindparam("q")
 )
-_ANOTHER = Prepared(
-    select(ProjectQuery.id)
-    .where(
-        ProjectQuery.project_id == _PROJECT,
-        ProjectQuery.available,
-        ProjectQuery.id != bindparam("q"),
-    )
-    .limit(1),
-    int,
-)
-_UNSEEN = _both(
-    lambda assigned_only: Prepared(
-        _unseen(select(ProjectQuery.changed, ProjectQuery.id), assigned_only), _Position
-    )
-)
-_OLDEST = Prepared(select(oldest_running(_PROJECT)), int)
 _LAPSED = _locked(
-    select(ProjectQuery.__table__)
-    .where(ProjectQuery.project_id == _PROJECT, ProjectQuery.lease_expiry < bindparam("now"))
+    _ALL.where(_OF_PROJECT, ProjectQuery.lease_expiry < bindparam("now"))
     .order_by(ProjectQuery.lease_expiry)
     .limit(1)
 )
-_FIRST_LEASE = Prepared(
+_FIRST_LEASE = (
     select(ProjectQuery.lease_expiry)
-    .where(ProjectQuery.project_id == _PROJECT, ProjectQuery.lease_expiry.is_not(None))
+    .where(_OF_PROJECT, ProjectQuery.lease_expiry.is_not(None))
     .order_by(ProjectQuery.lease_expiry)
-    .limit(1),
-    float,
+    .limit(1)
 )
-_IS_ASSIGNED = Prepared(
-    select(QueryAssignment.query_id).where(
-        QueryAssignment.user_id == _USER, QueryAssignment.query_id == bindparam("q")
-    ),
-    int,
+_IS_ASSIGNED = select(QueryAssignment.query_id).where(
+    QueryAssignment.user_id == _USER, QueryAssignment.query_id == bindparam("q")
 )
-_ASSIGNED = Prepared(
+_ASSIGNED = (
     select(QueryAssignment.query_id)
     .join(ProjectQuery, ProjectQuery.id == QueryAssignment.query_id)
-    .where(QueryAssignment.user_id == _USER, ProjectQuery.project_id == _PROJECT)
-    .limit(1),
-    int,
+    .where(QueryAssignment.user_id == _USER, _OF_PROJECT)
 )
-_UNDONE = Prepared(
-    select(ProjectQuery.id)
-    .where(ProjectQuery.project_id == _PROJECT, ProjectQuery.done.is_(False))
-    .limit(1),
-    int,
-)
-_UNDONE_ASSIGNED = Prepared(
-    select(QueryAssignment.query_id)
-    .join(ProjectQuery, ProjectQuery.id == QueryAssignment.query_id)
-    .where(
-        QueryAssignment.user_id == _USER,
-        QueryAssignment.done.is_(False),
-        ProjectQuery.project_id == _PROJECT,
-    )
-    .limit(1),
-    int,
-)
+_UNDONE_ASSIGNED = _ASSIGNED.where(QueryAssignment.done.is_(False))
+_UNDONE = select(ProjectQuery.id).where(_OF_PROJECT, ProjectQuery.done.is_(False))
 
 
-def _note(insert: Insert) -> PreparedWrite:
+def _note(insert: Insert) -> Executable:
     statement = insert(Exhausted).from_select(
         ["user_id", "query_id", "changed"],
         select(cast(_USER, BigInteger), ProjectQuery.id, ProjectQuery.changed).where(
             ProjectQuery.id == bindparam("q"), ProjectQuery.available
         ),
     )
-    return PreparedWrite(
-        statement.on_conflict_do_update(
-            index_elements=[Exhausted.user_id, Exhausted.query_id],
-            set_={"changed": statement.excluded.changed},
-        )
+    return statement.on_conflict_do_update(
+        index_elements=[Exhausted.user_id, Exhausted.query_id],
+        set_={"changed": statement.excluded.changed},
     )
 
 
-def _advance(insert: Insert, assigned_only: bool) -> PreparedWrite:
+def _advance(insert: Insert, assigned_only: bool) -> Executable:
     """Record someone's position, unless another tab has advanced it further."""
     changed, last = _position_columns(assigned_only)
     others = _position_columns(not assigned_only)
@@ -203,12 +155,10 @@ def _advance(insert: Insert, assigned_only: bool) -> PreparedWrite:
         **{other.key: literal_column("0") for other in others},
     )
     further = [statement.excluded[column.key] for column in (changed, last)]
-    return PreparedWrite(
-        statement.on_conflict_do_update(
-            index_elements=[AssessorProgress.user_id, AssessorProgress.project_id],
-            set_={changed.key: further[0], last.key: further[1]},
-            where=tuple_(*further) > tuple_(changed, last),
-        )
+    return statement.on_conflict_do_update(
+        index_elements=[AssessorProgress.user_id, AssessorProgress.project_id],
+        set_={changed.key: further[0], last.key: further[1]},
+        where=tuple_(*further) > tuple_(changed, last),
     )
 
 
@@ -235,40 +185,35 @@ class OpenWork:
         self._who = {"user": user_id, "project": project.id}
         self._noted = False
 
-    def find(self) -> ProjectQueryRow | None:
+    def find(self, excluded: Collection[int] = ()) -> ProjectQueryRow | None:
         """The next query that may have a task, with its row locked; None if there is none.
 
         Pass it to `exhaust` if it has no task, or it is found again.
-        """
-        return _FIND[self._assigned_only].one(self._connection, **self._who)
 
-    def find_other(self, excluded: Collection[int]) -> ProjectQueryRow | None:
-        """As `find`, leaving out some queries, at most `MAX_EXCLUDED`."""
-        padded = [*excluded, *[0] * MAX_EXCLUDED][:MAX_EXCLUDED]
-        numbers = dict(zip(_EXCLUDED, padded, strict=True))
-        return _FIND_OTHER[self._assigned_only].one(self._connection, **self._who, **numbers)
+        Args:
+            excluded: Queries to leave out.
+        """
+        statement, values = _FIND[self._assigned_only], {"excluded": [*excluded]}
+        if excluded:
+            statement = statement.where(_NOT_EXCLUDED)
+        return fetch_one(self._connection, statement, ProjectQueryRow, **self._who, **values)
 
     def leaves_others(self, query: ProjectQueryRow) -> bool:
         """Whether taking a task of a query leaves something free in the project, there or else."""
-        return query.free > 1 or bool(
-            _ANOTHER.rows(self._connection, project=self._who["project"], q=query.id)
-        )
+        return query.free > 1 or self._is_any(_ANOTHER, q=query.id)
 
     def find_lapsed(self, now: float) -> ProjectQueryRow | None:
         """A query with a possibly expired lease, with its row locked, whoever may judge it."""
-        return _LAPSED.one(self._connection, project=self._who["project"], now=now)
+        return fetch_one(self._connection, _LAPSED, ProjectQueryRow, **self._who, now=now)
 
     def may_judge(self, query_id: int) -> bool:
         """Whether a query is open to this person at all."""
-        return not self._assigned_only or bool(
-            _IS_ASSIGNED.rows(self._connection, user=self._who["user"], q=query_id)
-        )
+        return not self._assigned_only or self._is_any(_IS_ASSIGNED, q=query_id)
 
     def exhaust(self, query_id: int) -> None:
         """Record that a query, in its current state, has no task for this person."""
-        _NOTE[self._connection.dialect.name].run(
-            self._connection, user=self._who["user"], q=query_id
-        )
+        values = {"user": self._who["user"], "q": query_id}
+        self._connection.execute(_NOTE[self._connection.dialect.name], values)
         self._noted = True
 
     def advance(self) -> None:
@@ -278,39 +223,42 @@ class OpenWork:
         self._noted = False
         # Running transactions may add queries with a lower number, so never go past the oldest one.
         # It is read first: the next statement sees everything that was committed before it.
-        oldest = _OLDEST.only(self._connection, project=self._who["project"])
+        oldest = self._connection.execute(_OLDEST, self._who).scalar_one()
         until, last = oldest - 1, _LAST_ID
-        first = _UNSEEN[self._assigned_only].one(self._connection, **self._who)
+        first = self._connection.execute(_UNSEEN[self._assigned_only], self._who).one_or_none()
         if first is not None and first.changed <= until:
             until, last = first.changed, first.id - 1
-        key = self._connection.dialect.name, self._assigned_only
-        _ADVANCE[key].run(self._connection, until=until, last=last, **self._who)
+        statement = _ADVANCE[self._connection.dialect.name, self._assigned_only]
+        self._connection.execute(statement, {"until": until, "last": last, **self._who})
 
     @property
     def has_unseen(self) -> bool:
         """Whether any query may have a task, including queries that others have locked."""
-        return bool(_UNSEEN[self._assigned_only].rows(self._connection, **self._who))
+        return self._is_any(_UNSEEN[self._assigned_only])
 
     @property
     def first_lease_end(self) -> float | None:
         """When the first lease of the project may expire; None if there are none."""
-        return _FIRST_LEASE.one(self._connection, project=self._who["project"])
+        return self._connection.scalar(_FIRST_LEASE, self._who)
 
     @property
     def is_done(self) -> bool:
         """Whether every query of the project is done."""
-        return not _UNDONE.rows(self._connection, project=self._who["project"])
+        return not self._is_any(_UNDONE)
 
     @property
     def mine_is_done(self) -> bool:
         """Whether every query that this person may judge is done."""
-        statement = _UNDONE_ASSIGNED if self._assigned_only else _UNDONE
-        return not statement.rows(self._connection, **self._who)
+        return not self._is_any(_UNDONE_ASSIGNED if self._assigned_only else _UNDONE)
 
     @property
     def is_anything_assigned(self) -> bool:
         """Whether any query of the project, done or not, is assigned to this person."""
-        return bool(_ASSIGNED.rows(self._connection, **self._who))
+        return self._is_any(_ASSIGNED)
+
+    def _is_any(self, statement: Select[*_Columns], **values: int) -> bool:
+        row = self._connection.execute(statement.limit(1), {**self._who, **values}).first()
+        return row is not None
 
 
 def reopen_queries(connection: Connection, *where: ColumnElement[bool]) -> int:

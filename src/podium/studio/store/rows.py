@@ -20,17 +20,30 @@ AnyRow = TypeVar("AnyRow")
 
 
 def fetch_all(
-    connection: Connection, statement: Executable, row_type: Callable[..., AnyRow]
+    connection: Connection,
+    statement: Executable,
+    row_type: Callable[..., AnyRow],
+    **values: object,
 ) -> list[AnyRow]:
-    """All rows of a statement, which must select the fields of `row_type` in order."""
-    return [row_type(*row) for row in connection.execute(statement)]
+    """All rows of a statement, which must select the fields of `row_type` in order.
+
+    Args:
+        connection: The transaction.
+        statement: The statement.
+        row_type: Makes a row of its columns.
+        **values: The values of the statement's `bindparam`s.
+    """
+    return [row_type(*row) for row in connection.execute(statement, values)]
 
 
 def fetch_one(
-    connection: Connection, statement: Executable, row_type: Callable[..., AnyRow]
+    connection: Connection,
+    statement: Executable,
+    row_type: Callable[..., AnyRow],
+    **values: object,
 ) -> AnyRow | None:
     """The only row of a statement, or None."""
-    row = connection.execute(statement).one_or_none()
+    row = connection.execute(statement, values).one_or_none()
     return None if row is None else row_type(*row)
 
 

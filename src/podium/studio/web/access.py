@@ -15,7 +15,16 @@ from fastapi import Depends, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, literal, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Executable,
+    and_,
+    bindparam,
+    literal,
+    or_,
+    select,
+)
 from sqlalchemy.orm import InstrumentedAttribute
 
 from podium.studio.accounts.identity import Member, Person
@@ -23,8 +32,7 @@ from podium.studio.errors import RefusedError
 from podium.studio.messages import Message
 from podium.studio.store.database import reading
 from podium.studio.store.enums import Role
-from podium.studio.store.prepared import Prepared
-from podium.studio.store.rows import ProjectRow
+from podium.studio.store.rows import ProjectRow, fetch_one
 from podium.studio.store.tables import ApiToken, AuthSession, Membership, Project, User
 from podium.studio.store.tokens import digest
 from podium.studio.web.cookies import cookie
@@ -56,7 +64,7 @@ class _Asker:
         self.project = None if project[0] is None else ProjectRow._make(project)
 
 
-_Statements = dict[str, Prepared[_Asker]]
+_Statements = dict[str, Executable]
 
 
 def _identify(columns: Sequence[ColumnElement[object]]) -> _Statements:
@@ -70,8 +78,8 @@ def _identify(columns: Sequence[ColumnElement[object]]) -> _Statements:
         expires_at: InstrumentedAttribute[float],
         user_id: InstrumentedAttribute[int],
         csrf: ColumnElement[str] | InstrumentedAttribute[str],
-    ) -> Prepared[_Asker]:
-        return Prepared(
+    ) -> Executable:
+        return (
             select(
                 User.id.label("person_id"),
                 User.name.label("person_name"),
@@ -96,10 +104,7 @@ def _identify(columns: Sequence[ColumnElement[object]]) -> _Statements:
                     or_(Membership.role.is_not(None), User.is_admin.is_(True)),
                 ),
             )
-            .where(
-                key == bindparam("key"), expires_at > bindparam("now"), User.disabled.is_(False)
-            ),
-            _Asker,
+            .where(key == bindparam("key"), expires_at > bindparam("now"), User.disabled.is_(False))
         )
 
     return {
@@ -212,7 +217,9 @@ def _find_row(
     header = request.headers.get("authorization", "")
     if header.lower().startswith("bearer "):
         key = digest(header[7:].strip())
-        row = statements["token"].one(connection, key=key, now=time.time(), project=project)
+        row = fetch_one(
+            connection, statements["token"], _Asker, key=key, now=time.time(), project=project
+        )
         if row is None:
             raise RefusedError(401, "This API token is not valid or has expired.")
         _note_person(request, row.person)
@@ -220,7 +227,10 @@ def _find_row(
     secret = cookie(request, COOKIE)
     if not secret:
         return None
-    row = statements["cookie"].one(connection, key=digest(secret), now=time.time(), project=project)
+    row = fetch_one(
+        connection, statements["cookie"], _Asker, key=digest(secret), now=time.time(),
+        project=project,
+    )  # fmt: skip
     if row is not None:
         _note_person(request, row.person)
     if row is not None and request.method not in _SAFE and not skip_csrf:

@@ -8,12 +8,12 @@ from uuid import UUID
 
 from fastapi import APIRouter, Request
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-from sqlalchemy import Connection
 
 from podium.studio.accounts.identity import Member
-from podium.studio.judging.next_task import UsedStates
+from podium.studio.judging.leases import LeaseHolder
 from podium.studio.judging.scales import LONGEST_GRADE
 from podium.studio.judging.service import AnswerChange, JudgingService
+from podium.studio.judging.unit_of_work import UnitOfWork
 from podium.studio.projects.display import FieldRole, shows
 from podium.studio.reporting.log_rows import LogRow, NamedDocument, log_rows
 from podium.studio.store.database import reading
@@ -83,8 +83,8 @@ def change(request: Request, who: AnyMember, answer: UUID, body: ChangeRequest) 
     service: JudgingService = request.app.state.service
     wish = AnswerChange(body.token, body.choice, body.comment.strip() or None)
 
-    def work(connection: Connection) -> tuple[None, UsedStates]:
-        return service.change_in(connection, who.project, who.person.id, answer, wish)
+    def work(unit: UnitOfWork) -> None:
+        service.assessor(unit, who.project, LeaseHolder(who.person.id)).change(answer, wish)
 
     service.transact(work)
 

@@ -18,7 +18,7 @@ from podium.studio.errors import RefusedError
 from podium.studio.judging.answer_choices import choices
 from podium.studio.judging.judgment_counts import user_judgments
 from podium.studio.judging.leases import RENEW_EVERY, LeaseHolder
-from podium.studio.judging.next_task import LeasedTask, NextTask, UsedStates
+from podium.studio.judging.next_task import NextTask
 from podium.studio.judging.query_state import Document
 from podium.studio.judging.scales import (
     LONGEST_GRADE,
@@ -27,9 +27,10 @@ from podium.studio.judging.scales import (
     AssessorQuestion,
     grade_names,
 )
-from podium.studio.judging.service import AnswerResult, JudgingService
+from podium.studio.judging.service import Answer, AnswerResult, JudgingService
+from podium.studio.judging.unit_of_work import LeasedTask, UnitOfWork
 from podium.studio.projects.display import DocumentContent, FieldRole, shown_document, shows
-from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.database import reading
 from podium.studio.store.enums import Mode, Role
 from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import ProjectQuery, QueryCandidate
@@ -88,6 +89,11 @@ class AnswerRequest(_TabRequest):
     more: bool = True
     after: Held = []
     """The other tasks that this tab holds, as in a request for a task."""
+
+    @property
+    def content(self) -> Answer:
+        """The answer itself."""
+        return Answer(self.choice, self.seconds, self.reason, self.replies)
 
 
 class UndoRequest(_TabRequest):
@@ -235,11 +241,10 @@ def next_task(request: Request, project: Number, body: NextRequest) -> Response:
     """A task for a browser tab: the one that it holds, or a new one."""
     service = _service(request)
 
-    def work(connection: Connection) -> tuple[NextOut, UsedStates]:
-        who = member_in(connection, request, project)
-        holder = body.holder(who.person.id)
-        outcome, states = service.next_in(connection, who.project, holder, body.after)
-        return _next_out(connection, request, who, outcome), states
+    def work(unit: UnitOfWork) -> NextOut:
+        who = member_in(unit.connection, request, project)
+        assessor = service.assessor(unit, who.project, body.holder(who.person.id))
+        return _next_out(unit.connection, request, who, assessor.next(body.after))
 
     return _json(service.transact(work))
 
@@ -249,22 +254,13 @@ def answer(request: Request, project: Number, answer_request: AnswerRequest) -> 
     """Answer a task. The same answer sent again is one answer, and not an error."""
     service = _service(request)
 
-    def work(connection: Connection) -> tuple[tuple[str, AnswerResult, NextOut | None], UsedStates]:
-        who = member_in(connection, request, project)
-        (result, outcome), states = service.answer_in(
-            connection,
-            who.project,
-            answer_request.holder(who.person.id),
-            answer_request.token,
-            answer_request.choice,
-            seconds=answer_request.seconds,
-            reason=answer_request.reason,
-            replies=answer_request.replies,
-            more=answer_request.more,
-            after=answer_request.after,
-        )
-        next_out = None if outcome is None else _next_out(connection, request, who, outcome)
-        return (who.project.mode, result, next_out), states
+    def work(unit: UnitOfWork) -> tuple[str, AnswerResult, NextOut | None]:
+        who = member_in(unit.connection, request, project)
+        assessor = service.assessor(unit, who.project, answer_request.holder(who.person.id))
+        result = assessor.answer(answer_request.token, answer_request.content)
+        outcome = assessor.following(answer_request.after) if answer_request.more else None
+        next_out = None if outcome is None else _next_out(unit.connection, request, who, outcome)
+        return who.project.mode, result, next_out
 
     mode, result, next_out = service.transact(work)
     request.app.state.metrics.judged(mode, repeated=result.repeated, late=result.late)
@@ -278,12 +274,11 @@ def undo(request: Request, project: Number, body: UndoRequest) -> Response:
     """Take back an answer; the same is asked again, if it can be."""
     service = _service(request)
 
-    def work(connection: Connection) -> tuple[NextOut, UsedStates]:
-        who = member_in(connection, request, project)
-        outcome, states = service.undo_in(
-            connection, who.project, body.holder(who.person.id), body.token, body.answer
-        )
-        return _next_out(connection, request, who, outcome), states
+    def work(unit: UnitOfWork) -> NextOut:
+        who = member_in(unit.connection, request, project)
+        assessor = service.assessor(unit, who.project, body.holder(who.person.id))
+        outcome = assessor.undo(body.token, body.answer)
+        return _next_out(unit.connection, request, who, outcome)
 
     return _json(service.transact(work))
 
@@ -293,15 +288,14 @@ def renew(request: Request, project: Number, body: RenewalRequest) -> Response:
     """Keep a task for a while, because someone is at it."""
     service = _service(request)
 
-    def work(connection: Connection) -> RenewalOut:
-        who = member_in(connection, request, project)
-        holder = body.holder(who.person.id)
-        tokens = (body.token, *body.after)
-        renewed = service.renew_in(connection, who.project, holder, tokens)
+    def work(unit: UnitOfWork) -> RenewalOut:
+        who = member_in(unit.connection, request, project)
+        assessor = service.assessor(unit, who.project, body.holder(who.person.id))
+        renewed = assessor.renew((body.token, *body.after))
         lost = [token for token in body.after if renewed[token] is None]
         return RenewalOut(expires_at=renewed[body.token], lost=lost)
 
-    return _json(in_transaction(request.app.state.engine, work))
+    return _json(service.transact(work))
 
 
 @router.post("/release", response_model=ReleaseOut)
@@ -314,11 +308,10 @@ def released(request: Request, project: int, body: ReleaseRequest) -> bool:
     """Give a task up; returns whether it is free for others now."""
     service = _service(request)
 
-    def work(connection: Connection) -> tuple[bool, UsedStates]:
-        who = member_in(connection, request, project)
-        return service.release_in(
-            connection, who.project, who.person.id, body.token, body.expires_at
-        )
+    def work(unit: UnitOfWork) -> bool:
+        who = member_in(unit.connection, request, project)
+        assessor = service.assessor(unit, who.project, LeaseHolder(who.person.id))
+        return assessor.release(body.token, body.expires_at)
 
     return service.transact(work)
 
