@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
@@ -13,18 +13,13 @@ from sqlalchemy import bindparam, select
 from podium.studio.judging import leases
 from podium.studio.judging.blocked import NOT_ASSIGNED, BlockedWork
 from podium.studio.judging.leases import LeaseHolder
-from podium.studio.judging.modes import JudgingTask
 from podium.studio.judging.open_work import OpenWork
 from podium.studio.judging.unit_of_work import LeasedTask, LockedQuery, UnitOfWork, task_of
 from podium.studio.messages import Message
-from podium.studio.store.enums import Mode, Purpose
+from podium.studio.store.enums import Mode
 from podium.studio.store.rows import LeaseRow, ProjectQueryRow, ProjectRow, fetch_one
-from podium.studio.store.tables import Gold, Lease, ProjectQuery
+from podium.studio.store.tables import Lease, ProjectQuery
 
-_MAX_TRIES = 50
-"""How many queries one request looks at; the next request continues from there."""
-_REPEAT_AFTER = 5
-"""The minimum number of answers between a pair and its repetition."""
 _AT_ONCE = 0.5
 _SOON = 5.0
 _LATER = 15.0
@@ -41,7 +36,6 @@ _HELD_QUERIES = select(Lease.query_id).where(
 _LEASE = select(Lease.__table__).where(
     Lease.token == bindparam("key"), Lease.user_id == bindparam("user")
 )
-_GOLD = select(Gold.left, Gold.right).where(Gold.query_id == bindparam("query"))
 
 
 @dataclass(frozen=True)
@@ -104,11 +98,9 @@ class TaskDispatcher:
         leased = self._renewed(mine[0]) if mine else None
         if leased is not None:
             return leased
-        if at is not None:
-            leased = self._offer(at)
-        if leased is None and len(held) < leases.MAX_LEASES:
-            leased = self._regain() or self._search()
-        self._work.advance()
+        if len(held) < leases.MAX_LEASES:
+            leased = self._search(at)
+            self._work.advance()
         if leased is None:
             # Better the same task in two tabs than none: it is answered once.
             held = self._held()
@@ -136,9 +128,30 @@ class TaskDispatcher:
             excluded.update(self._unit.connection.scalars(_HELD_QUERIES, tokens))
         leased = None
         if len(held) < leases.MAX_LEASES:
-            leased = self._search_ahead(at or self._query_of(after[-1], excluded), excluded)
+            own = at or self._query_of(after[-1], excluded)
+            first = None if own is None else own.row
+            leased = self._lease_of(self._work.queries_ahead(first, excluded), ahead=True)
             self._work.advance()
         return leased or NoTask("wait", _LATER)
+
+    def _search(self, at: LockedQuery | None) -> LeasedTask | None:
+        """A task of the query that they are at, the one that lapsed, or one of any query."""
+        leased = None if at is None else self._lease_of(self._work.alone(at.row))
+        return leased or self._regain() or self._lease_of(self._work.queries(self._unit.now))
+
+    def _lease_of(
+        self, queries: Iterable[tuple[ProjectQueryRow, bool]], *, ahead: bool = False
+    ) -> LeasedTask | None:
+        """Lease a task of one of some queries."""
+        for row, may_judge in queries:
+            query = self._unit.locked(self._project, row)
+            task = None
+            if may_judge:
+                task = query.pick(self._project, self._who.user_id, self._rng)
+            if task is not None:
+                return query.lease(self._project, self._who, task, ahead=ahead)
+            query.write_back()
+        return None
 
     def _held(self) -> list[LeaseRow]:
         """What they hold, newest first."""
@@ -153,10 +166,7 @@ class TaskDispatcher:
         """
         query = self._lock(lease.query_id)
         assert query is not None
-        until = leases.renew(
-            self._unit.connection, self._project, self._who, lease.token, query.now
-        )
-        return None if until is None else query.leased(lease.token, task_of(lease), until)
+        return query.renew(self._project, self._who, lease)
 
     def _regain(self) -> LeasedTask | None:
         """The task that someone left unanswered, if it is still open and nobody holds it."""
@@ -169,40 +179,10 @@ class TaskDispatcher:
         # Meanwhile it may have been answered, or asked for in another tab.
         if lease is None or not (lease.released or lease.expires_at < query.now):
             return None
-        task = task_of(lease)
-        open_pairs = {each.pair for each in query.open_to(user_id)}
-        if task.purpose is Purpose.MAIN:
-            still_open = task.pair in open_pairs
-        else:
-            still_open = bool(open_pairs) and query.state.shows_all(task)
-        if still_open and self._work.may_judge(query.row.id):
+        if query.is_still_open(task_of(lease), user_id) and self._work.may_judge(query.row.id):
             return query.lease_again(self._project, self._who, lease)
         leases.do_not_return(connection, lease.token)
         return None
-
-    def _search(self) -> LeasedTask | None:
-        """A task of a query with an expired lease, or of one with open tasks."""
-        for _ in range(_MAX_TRIES):
-            row = self._work.find_lapsed(self._unit.now) or self._work.find()
-            if row is None:
-                break
-            leased = self._offer(self._unit.locked(self._project, row))
-            if leased is not None:
-                return leased
-        return None
-
-    def _search_ahead(self, own: LockedQuery | None, excluded: set[int]) -> LeasedTask | None:
-        """A task of the query that they are at, or of another one, but of those excluded."""
-        leased = None
-        if own is not None and own.row.id not in excluded and self._work.leaves_others(own.row):
-            leased = self._offer(own, ahead=True)
-        others = excluded if own is None else {own.row.id, *excluded}
-        for _ in range(_MAX_TRIES):
-            row = None if leased is not None else self._work.find(others)
-            if row is None or not self._work.leaves_others(row):
-                break
-            leased = self._offer(self._unit.locked(self._project, row), ahead=True)
-        return leased
 
     def _query_of(self, token: UUID, excluded: set[int]) -> LockedQuery | None:
         """The query of a task that a tab holds, to stay with, if that is possible."""
@@ -220,44 +200,6 @@ class TaskDispatcher:
             query=query_id, project=self._project.id,
         )  # fmt: skip
         return None if row is None else self._unit.locked(self._project, row)
-
-    def _offer(self, query: LockedQuery, *, ahead: bool = False) -> LeasedTask | None:
-        """Lease a task of a query; one that they may judge is exhausted for them without."""
-        may_judge = self._work.may_judge(query.row.id)
-        task = self._pick(query) if may_judge else None
-        if task is not None:
-            return query.lease(self._project, self._who, task, ahead=ahead)
-        query.write_back()  # what is noted is noted of the row as it is then
-        if may_judge:  # whoever may not yet finds the query once they may
-            self._work.exhaust(query.row.id)
-        return None
-
-    def _pick(self, query: LockedQuery) -> JudgingTask | None:
-        """An open task of a query, or None; sometimes a check instead of it."""
-        main = next(query.open_to(self._who.user_id), None)
-        if main is None or self._project.mode != Mode.PAIRS:
-            return main
-        drawn = self._rng.random()
-        check = None
-        if drawn < self._project.gold_rate:
-            check = self._gold_pair(query)
-        elif drawn < self._project.gold_rate + self._project.repeat_rate:
-            again = query.state.repeatable(self._who.user_id, after=_REPEAT_AFTER)
-            check = self._rng.choice(again) if again else None
-        return main if check is None or query.is_held(check, self._who.user_id) else check
-
-    def _gold_pair(self, query: LockedQuery) -> JudgingTask | None:
-        """A gold pair that they have not judged, sides at random."""
-        met = query.state.asked_pairs(self._who.user_id, Purpose.GOLD)
-        rows = self._unit.connection.execute(_GOLD, {"query": query.row.id})
-        tasks = [JudgingTask(left, right, Purpose.GOLD) for left, right in rows]
-        tasks = [task for task in tasks if task.pair not in met and query.state.shows_all(task)]
-        if not tasks:
-            return None
-        task = self._rng.choice(tasks)
-        if self._rng.random() < 0.5:
-            return JudgingTask(task.right, task.left, Purpose.GOLD)
-        return task
 
     def _no_task(self) -> NoTask:
         """Why no task could be leased: all is done, is blocked, or others have what is left."""

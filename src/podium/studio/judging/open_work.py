@@ -10,7 +10,7 @@ however many queries there are and whoever has finished them.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import TypeVarTuple
 
 from sqlalchemy import (
@@ -42,6 +42,8 @@ _Columns = TypeVarTuple("_Columns")
 _USER = bindparam("user", type_=BigInteger)
 _PROJECT = bindparam("project", type_=BigInteger)
 _OLDEST = select(oldest_running(_PROJECT))
+_MAX_TRIES = 50
+"""How many queries one request looks at; the next request continues from there."""
 _LAST_ID = 2**62
 """Above every id."""
 
@@ -185,33 +187,61 @@ class OpenWork:
         self._who = {"user": user_id, "project": project.id}
         self._noted = False
 
-    def find(self, excluded: Collection[int] = ()) -> ProjectQueryRow | None:
-        """The next query that may have a task, with its row locked; None if there is none.
+    def queries(self, now: float) -> Iterator[tuple[ProjectQueryRow, bool]]:
+        """Queries that may have a task, with their rows locked, and whether this person may judge.
 
-        Pass it to `exhaust` if it has no task, or it is found again.
+        One that goes on to the next has written back the row before, which had no task: it is not
+        looked at again until it changes. Queries with a possibly expired lease come first, whoever
+        may judge them.
+        """
+        for _ in range(_MAX_TRIES):
+            row = self._one(_LAPSED, now=now) or self.find()
+            if row is None:
+                break
+            yield from self.alone(row)
+
+    def alone(self, row: ProjectQueryRow) -> Iterator[tuple[ProjectQueryRow, bool]]:
+        """A query whose row is locked already, as `queries`."""
+        may_judge = self.may_judge(row.id)
+        yield row, may_judge
+        if may_judge:  # whoever may not yet finds the query once they may
+            self.exhaust(row.id)
+
+    def queries_ahead(
+        self, first: ProjectQueryRow | None, excluded: Collection[int]
+    ) -> Iterator[tuple[ProjectQueryRow, bool]]:
+        """As `queries`, as long as what is taken leaves something free to others in the project.
 
         Args:
+            first: A query to begin with, locked already.
             excluded: Queries to leave out.
         """
-        statement, values = _FIND[self._assigned_only], {"excluded": [*excluded]}
-        if excluded:
-            statement = statement.where(_NOT_EXCLUDED)
-        return fetch_one(self._connection, statement, ProjectQueryRow, **self._who, **values)
+        others = {*excluded} if first is None else {first.id, *excluded}
+        if first is not None and first.id not in excluded and self._leaves_others(first):
+            yield from self.alone(first)
+        for _ in range(_MAX_TRIES):
+            row = self.find(others)
+            if row is None or not self._leaves_others(row):
+                break
+            yield from self.alone(row)
 
-    def leaves_others(self, query: ProjectQueryRow) -> bool:
-        """Whether taking a task of a query leaves something free in the project, there or else."""
-        return query.free > 1 or self._is_any(_ANOTHER, q=query.id)
-
-    def find_lapsed(self, now: float) -> ProjectQueryRow | None:
-        """A query with a possibly expired lease, with its row locked, whoever may judge it."""
-        return fetch_one(self._connection, _LAPSED, ProjectQueryRow, **self._who, now=now)
+    def find(self, excluded: Collection[int] = ()) -> ProjectQueryRow | None:
+        """The next query that may have a task, with its row locked; None if there is none."""
+        if not excluded:
+            return self._one(_FIND[self._assigned_only])
+        statement = _FIND[self._assigned_only].where(_NOT_EXCLUDED)
+        return self._one(statement, excluded=[*excluded])
 
     def may_judge(self, query_id: int) -> bool:
         """Whether a query is open to this person at all."""
         return not self._assigned_only or self._is_any(_IS_ASSIGNED, q=query_id)
 
+    def _leaves_others(self, query: ProjectQueryRow) -> bool:
+        """Whether taking a task of a query leaves something free in the project, there or else."""
+        return query.free > 1 or self._is_any(_ANOTHER, q=query.id)
+
     def exhaust(self, query_id: int) -> None:
-        """Record that a query, in its current state, has no task for this person."""
+        """Record that a query, as its row is now, has no task for this person."""
         values = {"user": self._who["user"], "q": query_id}
         self._connection.execute(_NOTE[self._connection.dialect.name], values)
         self._noted = True
@@ -255,6 +285,9 @@ class OpenWork:
     def is_anything_assigned(self) -> bool:
         """Whether any query of the project, done or not, is assigned to this person."""
         return self._is_any(_ASSIGNED)
+
+    def _one(self, statement: Select[*_Columns], **values: object) -> ProjectQueryRow | None:
+        return fetch_one(self._connection, statement, ProjectQueryRow, **self._who, **values)
 
     def _is_any(self, statement: Select[*_Columns], **values: int) -> bool:
         row = self._connection.execute(statement.limit(1), {**self._who, **values}).first()

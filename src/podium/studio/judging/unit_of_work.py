@@ -6,6 +6,7 @@ applied to the query's state first, and the row is written once, at the end.
 
 from __future__ import annotations
 
+import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -24,15 +25,18 @@ from podium.studio.judging.leases import HeldPair, LeaseHolder, QueryLeases, act
 from podium.studio.judging.modes import JudgingTask, QueryLogEntry
 from podium.studio.judging.query_state import Document, QueryState
 from podium.studio.judging.state_cache import StateCache
-from podium.studio.store.enums import Kind, Purpose
+from podium.studio.store.enums import Kind, Mode, Purpose
 from podium.studio.store.rows import LeaseRow, ProjectQueryRow, ProjectRow
-from podium.studio.store.tables import LogEntry, ProjectQuery, QueryAssignment, Webhook
+from podium.studio.store.tables import Gold, LogEntry, ProjectQuery, QueryAssignment, Webhook
 from podium.studio.store.tokens import new_token
 from podium.studio.store.transaction_ids import transaction_number
 
 _FORECAST_EVERY = 16
 """The number of judgments left is estimated again after this many entries."""
+_REPEAT_AFTER = 5
+"""The minimum number of answers between a pair and its repetition."""
 
+_GOLD = select(Gold.left, Gold.right).where(Gold.query_id == bindparam("query"))
 _UPDATE = update(ProjectQuery).where(ProjectQuery.id == bindparam("query"))
 _UPDATE_AND_REOPEN = _UPDATE.values(changed=transaction_number())
 _WRITTEN = (
@@ -142,16 +146,44 @@ class LockedQuery:
 
     def open_to(self, user_id: int) -> Iterator[JudgingTask]:
         """Tasks open to someone: not leased to them, nor to as many others as the task needs."""
-        held = self.leases.held
-        mine = {each.pair for each in held if each.user_id == user_id}
-        counts = Counter(each.pair for each in held)
+        mine, counts = self._held_by(user_id), Counter(each.pair for each in self.leases.held)
         for task in self.state.open(user_id):
             if task.pair not in mine and self.state.mode.missing(task) > counts[task.pair]:
                 yield task
 
-    def is_held(self, task: JudgingTask, user_id: int) -> bool:
-        """Whether someone holds a lease of a pair."""
-        return any(each.pair == task.pair and each.user_id == user_id for each in self.leases.held)
+    def pick(self, project: ProjectRow, user_id: int, rng: random.Random) -> JudgingTask | None:
+        """An open task for someone, or None; sometimes a check instead of it."""
+        task = next(self.open_to(user_id), None)
+        if task is None or project.mode != Mode.PAIRS:
+            return task
+        drawn, checks = rng.random(), []
+        if drawn < project.gold_rate:
+            checks = self._gold_pairs(user_id)
+        elif drawn < project.gold_rate + project.repeat_rate:
+            checks = self.state.repeatable(user_id, after=_REPEAT_AFTER)
+        if not checks:
+            return task
+        check = rng.choice(checks)
+        if check.purpose is Purpose.GOLD and rng.random() < 0.5:
+            check = JudgingTask(check.right, check.left, Purpose.GOLD)
+        return task if check.pair in self._held_by(user_id) else check
+
+    def _gold_pairs(self, user_id: int) -> list[JudgingTask]:
+        """The gold pairs that someone has not judged."""
+        met = self.state.asked_pairs(user_id, Purpose.GOLD)
+        rows = self._connection.execute(_GOLD, {"query": self.row.id})
+        tasks = [JudgingTask(left, right, Purpose.GOLD) for left, right in rows]
+        return [task for task in tasks if task.pair not in met and self.state.shows_all(task)]
+
+    def _held_by(self, user_id: int) -> set[tuple[int, int]]:
+        return {each.pair for each in self.leases.held if each.user_id == user_id}
+
+    def is_still_open(self, task: JudgingTask, user_id: int) -> bool:
+        """Whether someone may be asked a task once more."""
+        open_pairs = {each.pair for each in self.open_to(user_id)}
+        if task.purpose is Purpose.MAIN:
+            return task.pair in open_pairs
+        return bool(open_pairs) and self.state.shows_all(task)
 
     def still_counts(self, task: JudgingTask, user_id: int) -> bool:
         """Whether a late answer still counts: the task is open and nobody else holds it."""
@@ -171,16 +203,21 @@ class LockedQuery:
             self._connection, project, self.row.id, who, task, self.now, ahead=ahead
         )
         held.append(HeldPair(task.pair, who.user_id, until))
-        return self.leased(token, task, until)
+        return self._leased(token, task, until)
+
+    def renew(self, project: ProjectRow, who: LeaseHolder, lease: LeaseRow) -> LeasedTask | None:
+        """Renew a lease; None if it has ended."""
+        until = leases.renew(self._connection, project, who, lease.token, self.now)
+        return None if until is None else self._leased(lease.token, task_of(lease), until)
 
     def lease_again(self, project: ProjectRow, who: LeaseHolder, lease: LeaseRow) -> LeasedTask:
         """Grant an ended lease again to the same person, in the tab that asks."""
         held, task = self.leases.held, task_of(lease)
         until = leases.regrant(self._connection, project, who, lease.token, self.now)
         held.append(HeldPair(task.pair, who.user_id, until))
-        return self.leased(lease.token, task, until)
+        return self._leased(lease.token, task, until)
 
-    def leased(self, token: UUID, task: JudgingTask, until: float) -> LeasedTask:
+    def _leased(self, token: UUID, task: JudgingTask, until: float) -> LeasedTask:
         """A task of this query that someone has leased."""
         state = self.state
         return LeasedTask(
