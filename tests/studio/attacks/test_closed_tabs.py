@@ -6,8 +6,8 @@ import time
 
 from sqlalchemy import select
 
-from podium.studio.judging import leases as leases_module
 from podium.studio.judging.leases import RENEW_EVERY, RENEWED_SECONDS, SHARED_SECONDS
+from podium.studio.judging.next_task import TaskDispatcher
 from podium.studio.store.database import reading
 from podium.studio.store.tables import Lease, ProjectQuery
 from tests.studio.attacks.judge_client import let_leases_end, log, pair
@@ -74,16 +74,16 @@ def test_a_page_that_asks_while_the_one_before_it_gives_up_has_the_pair(engine, 
     row = row_of(engine, make_project(engine, [ann], queries=3))
     service = Judges(engine)
     held = service.next(row, ann, "tab", renews=True)
-    real, seen = leases_module.user_leases, []
+    real, seen = TaskDispatcher._held, []
 
-    def as_seen_before(*arguments):
+    def as_seen_before(dispatcher):
         if not seen:
-            seen.extend(real(*arguments))
+            seen.extend(real(dispatcher))
             assert service.release(row, ann, held.token)
             return seen
-        return real(*arguments)
+        return real(dispatcher)
 
-    monkeypatch.setattr(leases_module, "user_leases", as_seen_before)
+    monkeypatch.setattr(TaskDispatcher, "_held", as_seen_before)
     again = service.next(row, ann, "tab", renews=True)
     assert again.token == held.token
     (lease,) = leases(engine)

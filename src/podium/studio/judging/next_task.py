@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import Executable, bindparam, or_, select, update
 
-from podium.studio.judging import leases
 from podium.studio.judging.blocked import NOT_ASSIGNED, BlockedWork
-from podium.studio.judging.leases import LeaseHolder
+from podium.studio.judging.leases import MAX_LEASES, LeaseHolder
 from podium.studio.judging.open_work import OpenWork
 from podium.studio.judging.unit_of_work import LeasedTask, LockedQuery, UnitOfWork, task_of
 from podium.studio.messages import Message
 from podium.studio.store.enums import Mode
-from podium.studio.store.rows import LeaseRow, ProjectQueryRow, ProjectRow, fetch_one
+from podium.studio.store.rows import LeaseRow, ProjectQueryRow, ProjectRow
 from podium.studio.store.tables import Lease, ProjectQuery
 
 _AT_ONCE = 0.5
@@ -25,11 +24,37 @@ _SOON = 5.0
 _LATER = 15.0
 """Seconds until the next request if others must judge first and nobody holds a task."""
 
-_QUERY = select(ProjectQuery.__table__).where(
+_OF_PROJECT = select(ProjectQuery.__table__).where(
     ProjectQuery.id == bindparam("query"), ProjectQuery.project_id == bindparam("project")
 )
-_LOCKED = _QUERY.with_for_update()
-_LOCKED_IF_FREE = _QUERY.with_for_update(skip_locked=True)
+_QUERY = _OF_PROJECT.with_for_update()
+_IF_FREE = _OF_PROJECT.with_for_update(skip_locked=True)
+_MINE = (
+    select(Lease.__table__)
+    .join(ProjectQuery, ProjectQuery.id == Lease.query_id)
+    .where(
+        Lease.user_id == bindparam("user"),
+        ProjectQuery.project_id == bindparam("project"),
+        ~Lease.released,
+        Lease.expires_at >= bindparam("now"),
+    )
+    .order_by(Lease.granted_at.desc())
+)
+_LAPSED = (
+    select(Lease.token, Lease.query_id)
+    .join(ProjectQuery, ProjectQuery.id == Lease.query_id)
+    .where(
+        Lease.user_id == bindparam("user"),
+        ProjectQuery.project_id == bindparam("project"),
+        Lease.tab != "",
+        ~Lease.ahead,
+        or_(Lease.released, Lease.expires_at < bindparam("now")),
+    )
+    .order_by(Lease.granted_at.desc())
+    .limit(1)
+)
+_CHANGE = update(Lease).where(Lease.token == bindparam("key"), Lease.user_id == bindparam("user"))
+_SHOW = _CHANGE.where(Lease.ahead).values(ahead=False)
 _HELD_QUERIES = select(Lease.query_id).where(
     Lease.token.in_(bindparam("tokens", expanding=True)), Lease.user_id == bindparam("user")
 )
@@ -98,7 +123,7 @@ class TaskDispatcher:
         leased = self._renewed(mine[0]) if mine else None
         if leased is not None:
             return leased
-        if len(held) < leases.MAX_LEASES:
+        if len(held) < MAX_LEASES:
             leased = self._search(at)
             self._work.advance()
         if leased is None:
@@ -118,18 +143,20 @@ class TaskDispatcher:
             at: The query whose task was just answered, to stay with if possible.
             after: The tokens of the tasks that the tab holds, the one that it shows first.
         """
-        user_id = self._who.user_id
-        leases.show(self._unit.connection, user_id, after[0])
+        connection, user_id = self._unit.connection, self._who.user_id
+        connection.execute(_SHOW, {"key": after[0], "user": user_id})  # it is what the page shows
         held = self._held()
         excluded: set[int] = set()
         if self._project.mode == Mode.PAIRS:
             tokens = {"tokens": list(after), "user": user_id}
             excluded = {lease.query_id for lease in held if lease.tab == self._who.tab}
-            excluded.update(self._unit.connection.scalars(_HELD_QUERIES, tokens))
+            excluded.update(connection.scalars(_HELD_QUERIES, tokens))
         leased = None
-        if len(held) < leases.MAX_LEASES:
-            own = at or self._query_of(after[-1], excluded)
-            first = None if own is None else own.row
+        if len(held) < MAX_LEASES:
+            last = None if at is not None else self._lease(after[-1])
+            if last is not None and last.query_id not in excluded:
+                at = self._lock(last.query_id, _IF_FREE)
+            first = None if at is None else at.row
             leased = self._lease_of(self._work.queries_ahead(first, excluded), ahead=True)
             self._work.advance()
         return leased or NoTask("wait", _LATER)
@@ -155,51 +182,48 @@ class TaskDispatcher:
 
     def _held(self) -> list[LeaseRow]:
         """What they hold, newest first."""
-        return leases.user_leases(
-            self._unit.connection, self._project.id, self._who.user_id, self._unit.now
-        )
+        return [LeaseRow(*row) for row in self._unit.connection.execute(_MINE, self._asks())]
+
+    def _asks(self) -> dict[str, float]:
+        """Who asks for what, and when."""
+        return {
+            "user": self._who.user_id, "project": self._project.id, "now": self._unit.now,
+        }  # fmt: skip
 
     def _renewed(self, lease: LeaseRow) -> LeasedTask | None:
         """Renew an active lease; None if it was released meanwhile.
 
         A page that is reloaded asks for its task while the previous page releases it.
         """
-        query = self._lock(lease.query_id)
-        assert query is not None
-        return query.renew(self._project, self._who, lease)
+        query = self._lock(lease.query_id, _QUERY)
+        return None if query is None else query.extend(self._project, self._who, lease)
 
     def _regain(self) -> LeasedTask | None:
         """The task that someone left unanswered, if it is still open and nobody holds it."""
         connection, user_id = self._unit.connection, self._who.user_id
-        lapsed = leases.last_lapsed_lease(connection, self._project.id, user_id, self._unit.now)
-        query = None if lapsed is None else self._lock(lapsed.query_id, wait=False)
-        if lapsed is None or query is None:
+        lapsed = connection.execute(_LAPSED, self._asks()).one_or_none()
+        if lapsed is None:
             return None
-        lease = fetch_one(connection, _LEASE, LeaseRow, key=lapsed.token, user=user_id)
+        token, query_id = lapsed
+        query = self._lock(query_id, _IF_FREE)
+        lease = None if query is None else self._lease(token)
         # Meanwhile it may have been answered, or asked for in another tab.
-        if lease is None or not (lease.released or lease.expires_at < query.now):
+        if query is None or lease is None or not (lease.released or lease.expires_at < query.now):
             return None
         if query.is_still_open(task_of(lease), user_id) and self._work.may_judge(query.row.id):
             return query.lease_again(self._project, self._who, lease)
-        leases.do_not_return(connection, lease.token)
+        # Its task is not open any more: it is not looked at again.
+        connection.execute(_CHANGE, {"key": token, "user": user_id, "tab": ""})
         return None
 
-    def _query_of(self, token: UUID, excluded: set[int]) -> LockedQuery | None:
-        """The query of a task that a tab holds, to stay with, if that is possible."""
-        lease = fetch_one(
-            self._unit.connection, _LEASE, LeaseRow, key=token, user=self._who.user_id
-        )
-        if lease is None or lease.query_id in excluded:
-            return None
-        return self._lock(lease.query_id, wait=False)
+    def _lease(self, token: UUID) -> LeaseRow | None:
+        """A lease of theirs."""
+        values = {"key": token, "user": self._who.user_id}
+        row = self._unit.connection.execute(_LEASE, values).one_or_none()
+        return None if row is None else LeaseRow(*row)
 
-    def _lock(self, query_id: int, *, wait: bool = True) -> LockedQuery | None:
-        """Lock a query; None if it is of another project, or not to wait for, and locked."""
-        row = fetch_one(
-            self._unit.connection, _LOCKED if wait else _LOCKED_IF_FREE, ProjectQueryRow,
-            query=query_id, project=self._project.id,
-        )  # fmt: skip
-        return None if row is None else self._unit.locked(self._project, row)
+    def _lock(self, query_id: int, statement: Executable) -> LockedQuery | None:
+        return self._unit.lock(self._project, statement, query=query_id, project=self._project.id)
 
     def _no_task(self) -> NoTask:
         """Why no task could be leased: all is done, is blocked, or others have what is left."""

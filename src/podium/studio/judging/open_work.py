@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import InstrumentedAttribute
 
-from podium.studio.store.rows import ProjectQueryRow, ProjectRow, fetch_one
+from podium.studio.store.rows import ProjectQueryRow, ProjectRow
 from podium.studio.store.tables import AssessorProgress, Exhausted, ProjectQuery, QueryAssignment
 from podium.studio.store.transaction_ids import oldest_running, transaction_number
 from podium.studio.store.upsert import INSERTS, Insert
@@ -286,8 +286,9 @@ class OpenWork:
         """Whether any query of the project, done or not, is assigned to this person."""
         return self._is_any(_ASSIGNED)
 
-    def _one(self, statement: Select[*_Columns], **values: object) -> ProjectQueryRow | None:
-        return fetch_one(self._connection, statement, ProjectQueryRow, **self._who, **values)
+    def _one(self, statement: Executable, **values: object) -> ProjectQueryRow | None:
+        row = self._connection.execute(statement, {**self._who, **values}).one_or_none()
+        return None if row is None else ProjectQueryRow._make(row)
 
     def _is_any(self, statement: Select[*_Columns], **values: int) -> bool:
         row = self._connection.execute(statement.limit(1), {**self._who, **values}).first()

@@ -35,23 +35,20 @@ from podium.studio.judging.next_task import NextTask, NoTask, TaskDispatcher
 from podium.studio.judging.open_work import reset_if_restored
 from podium.studio.judging.scales import checked_replies, grade_names
 from podium.studio.judging.state_cache import StateCache
-from podium.studio.judging.unit_of_work import LockedQuery, NewAnswer, UnitOfWork, task_of
+from podium.studio.judging.unit_of_work import (
+    LockedQuery,
+    NewAnswer,
+    UnitOfWork,
+    renew_lease,
+    task_of,
+)
 from podium.studio.store.database import in_transaction
 from podium.studio.store.enums import Kind, Mode, Purpose
-from podium.studio.store.rows import LeaseRow, ProjectQueryRow, ProjectRow, fetch_all, fetch_one
+from podium.studio.store.rows import LeaseRow, ProjectQueryRow, ProjectRow
 from podium.studio.store.tables import JudgmentCount, Lease, LogEntry, ProjectQuery
 from podium.studio.store.tokens import new_token
 
 Result = TypeVar("Result")
-
-
-class _LeasedQuery:
-    """A lease and its query, from a row with the columns of both."""
-
-    def __init__(self, *columns: object) -> None:
-        count = len(ProjectQueryRow._fields)
-        self.query = ProjectQueryRow._make(columns[:count])
-        self.lease = LeaseRow._make(columns[count:])
 
 
 class _RecordedRow(NamedTuple):
@@ -72,7 +69,9 @@ _LEASE = (
     .where(Lease.token == bindparam("key"))
     .with_for_update(of=ProjectQuery)
 )
-_QUERY = select(ProjectQuery.__table__).where(ProjectQuery.id == bindparam("query"))
+_QUERY = (
+    select(ProjectQuery.__table__).where(ProjectQuery.id == bindparam("query")).with_for_update()
+)
 _RECORDED = (
     select(
         LogEntry.user_id,
@@ -253,13 +252,13 @@ class Assessor:
             token: Token of the lease.
             answer: The answer.
         """
-        leased = fetch_one(self._connection, _LEASE, _LeasedQuery, key=token)
-        if leased is not None and leased.query.project_id != self._project.id:
+        row, lease = self._leased(token)
+        if row is not None and row.project_id != self._project.id:
             raise RefusedError(404, "This task belongs to another project.")
         # Two copies of an answer may both see the lease; only one of them removes it.
-        if leased is None or not leases.remove(self._connection, token):
+        if row is None or lease is None or not leases.remove(self._connection, token):
             return self._recorded(token, answer.choice)
-        lease, user_id = leased.lease, self._who.user_id
+        user_id = self._who.user_id
         if lease.user_id != user_id:
             raise RefusedError(403, "This task was assigned to someone else.")
         task, grades = task_of(lease), grade_names(self._project.scale)
@@ -269,7 +268,7 @@ class Assessor:
         replies = checked_replies(
             self._project.questions, answer.replies, skipped=answer.choice == SKIP
         )
-        query = self._at = self._unit.locked(self._project, leased.query)
+        query = self._at = self._unit.locked(self._project, row)
         late = lease.released or lease.expires_at < query.now
         counts = not late or query.still_counts(task, user_id)
         if task.purpose is Purpose.MAIN and query.state.has_answered(user_id, task.pair, parts):
@@ -292,7 +291,7 @@ class Assessor:
             token: Identifies this undo, so that sending it twice has no effect.
             answer: The token of the answer.
         """
-        if self._is_recorded(token):
+        if self._entries(token):
             return self.next()
         check_not_archived(self._project)
         check_may_undo(self._connection, self._project.id, self._who.user_id)
@@ -324,7 +323,7 @@ class Assessor:
             answer: The token of the earlier answer.
             change: What to replace it by.
         """
-        if self._is_recorded(change.token):
+        if self._entries(change.token):
             return
         check_not_archived(self._project)
         user_id = self._who.user_id
@@ -362,7 +361,7 @@ class Assessor:
     def renew(self, tokens: Sequence[UUID]) -> dict[UUID, float | None]:
         """Renew leases; returns their new expiry, or None for tasks that went to someone else."""
         return {
-            token: leases.renew(self._connection, self._project, self._who, token, self._unit.now)
+            token: renew_lease(self._connection, self._project, self._who, token, self._unit.now)
             for token in tokens
         }
 
@@ -377,20 +376,14 @@ class Assessor:
             expires_at: When it ends, as whoever gives it up was told. If it ends later by now, it
                 was asked for again since, by the same page loaded anew say: then it stays.
         """
-        leased = fetch_one(self._connection, _LEASE, _LeasedQuery, key=token)
-        if leased is None or leased.query.project_id != self._project.id:
+        row, lease = self._leased(token)
+        if row is None or lease is None or row.project_id != self._project.id:
             return False
-        lease = leased.lease
         if lease.user_id != self._who.user_id or lease.released:
             return False
         if expires_at is not None and lease.expires_at > expires_at:
             return False
-        query = self._unit.locked(self._project, leased.query)
-        if lease.shared:
-            leases.shorten(self._connection, token, query.now)
-        else:
-            leases.release(self._connection, token, query.now)
-            query.opened = True
+        self._unit.locked(self._project, row).release(lease)
         return not lease.shared
 
     def _dispatch(self, after: Sequence[UUID] = ()) -> NextTask:
@@ -405,6 +398,14 @@ class Assessor:
             return "paused"
         return self._service.gate.stop(self._connection, self._project, self._who.user_id)
 
+    def _leased(self, token: UUID) -> tuple[ProjectQueryRow | None, LeaseRow | None]:
+        """Lock the query of a lease; returns both rows, or neither if the lease is gone."""
+        columns = self._connection.execute(_LEASE, {"key": token}).one_or_none()
+        if columns is None:
+            return None, None
+        count = len(ProjectQueryRow._fields)
+        return ProjectQueryRow(*columns[:count]), LeaseRow(*columns[count:])
+
     def _query_of(self, answer: UUID | None) -> LockedQuery | None:
         """Lock the query of one of their answers, or of their last one that can be undone."""
         values: dict[str, object] = {"user": self._who.user_id, "project": self._project.id}
@@ -414,9 +415,7 @@ class Assessor:
             query_id = self._connection.scalar(_QUERY_OF_ANSWER, {**values, "answer": answer})
         if query_id is None:
             return None
-        statement = _QUERY.with_for_update()
-        row = fetch_one(self._connection, statement, ProjectQueryRow, query=query_id)
-        return None if row is None else self._unit.locked(self._project, row)
+        return self._unit.lock(self._project, _QUERY, query=query_id)
 
     def _changed(
         self, before: Sequence[QueryLogEntry], choice: str | None
@@ -426,12 +425,9 @@ class Assessor:
             return []
         return changed_entries(self._project.mode, before, choice, grade_names(self._project.scale))
 
-    def _is_recorded(self, token: UUID) -> bool:
-        return bool(fetch_all(self._connection, _RECORDED, _RecordedRow, key=token))
-
     def _recorded(self, token: UUID, choice: str) -> AnswerResult:
         """The result of an answer that was recorded before; an error if there is none."""
-        rows = fetch_all(self._connection, _RECORDED, _RecordedRow, key=token)
+        rows = self._entries(token)
         if not rows or rows[0].project_id != self._project.id:
             raise RefusedError(404, "The task does not exist.")
         if rows[0].user_id != self._who.user_id:
@@ -439,6 +435,10 @@ class Assessor:
         if not _matches(rows, self._project, choice):
             raise RefusedError(409, "This task has another answer by now, which was kept.")
         return AnswerResult(True, rows[0].late, rows[0].counts)
+
+    def _entries(self, token: UUID) -> list[_RecordedRow]:
+        """The entries of the log with a token."""
+        return [_RecordedRow(*row) for row in self._connection.execute(_RECORDED, {"key": token})]
 
 
 def _invalid(choice: str | None) -> RefusedError:

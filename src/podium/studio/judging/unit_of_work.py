@@ -10,24 +10,23 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from uuid import UUID
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, Executable, bindparam, insert, or_, select, update
 
 from podium.studio.jobs.outbox import enqueue_delivery
 from podium.studio.json_types import JsonObject
-from podium.studio.judging import leases
 from podium.studio.judging.answer_choices import AnswerEntry
 from podium.studio.judging.judgment_counts import count_judgment
-from podium.studio.judging.leases import HeldPair, LeaseHolder, QueryLeases, active_leases
+from podium.studio.judging.leases import SHARED_SECONDS, LeaseHolder
 from podium.studio.judging.modes import JudgingTask, QueryLogEntry
 from podium.studio.judging.query_state import Document, QueryState
 from podium.studio.judging.state_cache import StateCache
 from podium.studio.store.enums import Kind, Mode, Purpose
 from podium.studio.store.rows import LeaseRow, ProjectQueryRow, ProjectRow
-from podium.studio.store.tables import Gold, LogEntry, ProjectQuery, QueryAssignment, Webhook
+from podium.studio.store.tables import Gold, Lease, LogEntry, ProjectQuery, QueryAssignment, Webhook
 from podium.studio.store.tokens import new_token
 from podium.studio.store.transaction_ids import transaction_number
 
@@ -37,6 +36,18 @@ _REPEAT_AFTER = 5
 """The minimum number of answers between a pair and its repetition."""
 
 _GOLD = select(Gold.left, Gold.right).where(Gold.query_id == bindparam("query"))
+_HELD = select(Lease.token, Lease.left, Lease.right, Lease.user_id, Lease.expires_at).where(
+    Lease.query_id == bindparam("query"), ~Lease.released
+)
+_CHANGE = update(Lease).where(Lease.token == bindparam("key"))
+# The page may have renewed it since it was read.
+_END = _CHANGE.where(Lease.expires_at < bindparam("now")).values(released=True)
+_RENEW = _CHANGE.where(Lease.user_id == bindparam("user"), ~Lease.released).values(
+    shared=or_(Lease.shared, Lease.tab != bindparam("by"))
+)
+_SHORTEN = _CHANGE.where(Lease.expires_at > bindparam("until")).values(
+    expires_at=bindparam("until")
+)
 _UPDATE = update(ProjectQuery).where(ProjectQuery.id == bindparam("query"))
 _UPDATE_AND_REOPEN = _UPDATE.values(changed=transaction_number())
 _WRITTEN = (
@@ -45,6 +56,30 @@ _WRITTEN = (
 )  # fmt: skip
 """The columns of a query's row that follow from its log and leases."""
 _ASSIGNED_DONE = update(QueryAssignment).where(QueryAssignment.query_id == bindparam("query"))
+
+
+@dataclass(frozen=True)
+class HeldPair:
+    """A pair that someone has leased, and until when."""
+
+    pair: tuple[int, int]
+    user_id: int
+    expires_at: float
+
+
+@dataclass
+class QueryLeases:
+    """The active leases of a query.
+
+    Attributes:
+        since: When they were read.
+        held: The leased pairs.
+        freed: Whether a lease was found expired and ended.
+    """
+
+    since: float
+    held: list[HeldPair] = field(default_factory=list)
+    freed: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,6 +166,7 @@ class LockedQuery:
         self._connection = connection
         self._manager_id = manager_id
         self._is_written = False
+        self._entries_before = row.entries
         self._known_progress: tuple[dict[tuple[int, int], int], float] | None = None
         self.row = row
         self.state = state
@@ -139,10 +175,23 @@ class LockedQuery:
         self.opened = row.lease_expiry == 0.0 or manager_id is not None
         self.corrected = manager_id is not None
 
+    @property
+    def has_new_entries(self) -> bool:
+        """Whether this transaction has added to the log."""
+        return self.state.seen > self._entries_before
+
     @cached_property
     def leases(self) -> QueryLeases:
         """The active leases; those that have expired are ended."""
-        return active_leases(self._connection, self.row.id, self.now)
+        query_leases, now = QueryLeases(self.now), self.now
+        rows = self._connection.execute(_HELD, {"query": self.row.id})
+        for token, left, right, user_id, expires_at in rows:
+            if expires_at < now and self._change_lease(_END, token, now=now):
+                query_leases.freed = True
+            else:
+                pair = (min(left, right), max(left, right))
+                query_leases.held.append(HeldPair(pair, user_id, max(expires_at, now)))
+        return query_leases
 
     def open_to(self, user_id: int) -> Iterator[JudgingTask]:
         """Tasks open to someone: not leased to them, nor to as many others as the task needs."""
@@ -198,24 +247,51 @@ class LockedQuery:
         self, project: ProjectRow, who: LeaseHolder, task: JudgingTask, *, ahead: bool = False
     ) -> LeasedTask:
         """Lease a task to someone."""
-        held = self.leases.held
-        token, until = leases.grant(
-            self._connection, project, self.row.id, who, task, self.now, ahead=ahead
-        )
-        held.append(HeldPair(task.pair, who.user_id, until))
-        return self._leased(token, task, until)
-
-    def renew(self, project: ProjectRow, who: LeaseHolder, lease: LeaseRow) -> LeasedTask | None:
-        """Renew a lease; None if it has ended."""
-        until = leases.renew(self._connection, project, who, lease.token, self.now)
-        return None if until is None else self._leased(lease.token, task_of(lease), until)
+        lease = LeaseRow(
+            new_token(), self.row.id, who.user_id, who.tab, task.left, task.right,
+            task.purpose.value, self.now, who.until(project, self.now), released=False,
+            renewed=who.renews, shared=False, ahead=ahead,
+        )  # fmt: skip
+        self._hold(lease)
+        self._connection.execute(insert(Lease), lease._asdict())
+        return self._leased(lease.token, task, lease.expires_at)
 
     def lease_again(self, project: ProjectRow, who: LeaseHolder, lease: LeaseRow) -> LeasedTask:
-        """Grant an ended lease again to the same person, in the tab that asks."""
-        held, task = self.leases.held, task_of(lease)
-        until = leases.regrant(self._connection, project, who, lease.token, self.now)
-        held.append(HeldPair(task.pair, who.user_id, until))
-        return self._leased(lease.token, task, until)
+        """Lease the task of an ended lease again to the same person, in the tab that asks."""
+        until = who.until(project, self.now)
+        lease = lease._replace(
+            tab=who.tab, expires_at=until, released=False, renewed=who.renews, shared=False,
+            ahead=False,
+        )  # fmt: skip
+        self._hold(lease)
+        columns = lease._asdict()
+        self._change_lease(_CHANGE, columns.pop("token"), **columns)
+        return self._leased(lease.token, task_of(lease), until)
+
+    def extend(self, project: ProjectRow, who: LeaseHolder, lease: LeaseRow) -> LeasedTask | None:
+        """Renew a lease; None if it has ended."""
+        until = renew_lease(self._connection, project, who, lease.token, self.now)
+        return None if until is None else self._leased(lease.token, task_of(lease), until)
+
+    def release(self, lease: LeaseRow) -> None:
+        """End a lease; one that two tabs share expires soon, unless the other tab renews it.
+
+        Closing several tabs in a row does not extend it.
+        """
+        if lease.shared:
+            self._change_lease(_SHORTEN, lease.token, until=self.now + SHARED_SECONDS)
+        else:
+            self._change_lease(_CHANGE, lease.token, released=True, expires_at=self.now)
+            self.opened = True
+
+    def _hold(self, lease: LeaseRow) -> None:
+        """Count a lease that is not in the database yet among the active ones."""
+        pair = HeldPair(task_of(lease).pair, lease.user_id, lease.expires_at)
+        self.leases.held.append(pair)
+        self._is_written = False
+
+    def _change_lease(self, statement: Executable, token: UUID, **values: object) -> bool:
+        return bool(self._connection.execute(statement, {"key": token, **values}).rowcount)
 
     def _leased(self, token: UUID, task: JudgingTask, until: float) -> LeasedTask:
         """A task of this query that someone has leased."""
@@ -270,7 +346,7 @@ class LockedQuery:
         self._append_of_manager(Kind.UNDO, None, withdrawal, None)
 
     def write_back(self) -> None:
-        """Write the query's row, once."""
+        """Write the query's row, unless it is written and nothing has changed since."""
         if self._is_written:
             return
         row, state, query_leases = self.row, self.state, self.leases
@@ -338,6 +414,7 @@ class LockedQuery:
         self._connection.execute(insert(LogEntry), columns)
         self.state.apply(entry)
         self._known_progress = None
+        self._is_written = False
 
     def _append_undos(
         self, targets: Sequence[tuple[QueryLogEntry, int]], token: UUID, reason: str | None
@@ -398,6 +475,13 @@ class UnitOfWork:
         """The time when it was first asked for: what locks a query first knows how long it took."""
         return self._clock()
 
+    def lock(
+        self, project: ProjectRow, statement: Executable, /, **values: object
+    ) -> LockedQuery | None:
+        """Lock the query that a statement selects, if there is one; its row is all it selects."""
+        row = self.connection.execute(statement, values).one_or_none()
+        return None if row is None else self.locked(project, ProjectQueryRow._make(row))
+
     def locked(self, project: ProjectRow, row: ProjectQueryRow) -> LockedQuery:
         """The query of a row that this transaction has locked."""
         if row.id not in self._locked:
@@ -418,8 +502,21 @@ class UnitOfWork:
     def keep_unchanged(self) -> None:
         """Keep the states to which nothing was added, if the transaction is not committed."""
         for query_id, query in self._locked.items():
-            if query.state.seen == query.row.entries:
+            if not query.has_new_entries:
                 self._states.put(query_id, query.state)
+
+
+def renew_lease(
+    connection: Connection, project: ProjectRow, who: LeaseHolder, token: UUID, now: float
+) -> float | None:
+    """Extend a lease as if it were new; returns its expiry, or None if it has ended.
+
+    If another tab holds it, both tabs share it from now on.
+    """
+    until = who.until(project, now)
+    values = {"key": token, "user": who.user_id, "by": who.tab}
+    renewed = connection.execute(_RENEW, {**values, "expires_at": until, "renewed": who.renews})
+    return until if renewed.rowcount else None
 
 
 def task_of(lease: LeaseRow) -> JudgingTask:

@@ -20,20 +20,10 @@ AnyRow = TypeVar("AnyRow")
 
 
 def fetch_all(
-    connection: Connection,
-    statement: Executable,
-    row_type: Callable[..., AnyRow],
-    **values: object,
+    connection: Connection, statement: Executable, row_type: Callable[..., AnyRow]
 ) -> list[AnyRow]:
-    """All rows of a statement, which must select the fields of `row_type` in order.
-
-    Args:
-        connection: The transaction.
-        statement: The statement.
-        row_type: Makes a row of its columns.
-        **values: The values of the statement's `bindparam`s.
-    """
-    return [row_type(*row) for row in connection.execute(statement, values)]
+    """All rows of a statement, which must select the fields of `row_type` in order."""
+    return [row_type(*row) for row in connection.execute(statement)]
 
 
 def fetch_one(
@@ -42,7 +32,7 @@ def fetch_one(
     row_type: Callable[..., AnyRow],
     **values: object,
 ) -> AnyRow | None:
-    """The only row of a statement, or None."""
+    """The only row of a statement, or None; `values` are those of its `bindparam`s."""
     row = connection.execute(statement, values).one_or_none()
     return None if row is None else row_type(*row)
 
