@@ -83,7 +83,7 @@ def plan_of(engine, project, user):
 
     def work(connection):
         compiled = _FIND[False].compile(dialect=connection.dialect)
-        values = {**compiled.params, "user": user, "project": project.id}
+        values = {**compiled.params, "user": user, "project": project}
         explain = f"EXPLAIN (ANALYZE, COSTS OFF) {compiled}"
         rows = connection.exec_driver_sql(explain, values).fetchall()
         return "\n".join(row[0] for row in rows)
