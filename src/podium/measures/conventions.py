@@ -9,7 +9,8 @@ from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from podium.data.gains import DiscountsName, GainsName
 from podium.errors import ArgumentError
-from podium.measures.value import Measure
+from podium.measures.names import parse_measure
+from podium.measures.registry import Measure, definition_of
 
 Ties: TypeAlias = Literal[
     "expected",
@@ -127,13 +128,15 @@ class Conventions:
         choices = {name: value for other, name, value in self.exceptions if other == measure_name}
         return replace(self, exceptions=(), **choices)
 
+    def cut_off_of(self, measure: Measure) -> int | None:
+        """Return how many documents count for a measure; None means all of them."""
+        if measure.cut_off is None and definition_of(measure).takes_cut_off:
+            return self.cut_off
+        return measure.cut_off
+
 
 def _name_of(measure: str | Measure) -> str:
     """Return the name under which a measure is registered."""
-    # Imported here: presets have exceptions, and are made while measures are being imported.
-    import podium.measures.definitions  # noqa: F401 (registers them)
-    from podium.measures.names import parse_measure
-
     parsed = parse_measure(measure)
     if parsed != Measure(parsed.name):
         raise ArgumentError(

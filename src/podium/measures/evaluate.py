@@ -21,8 +21,8 @@ from podium.measures.inputs import Inputs, Pairs, comparable_scores, inputs_of
 from podium.measures.measure_dict import ByMeasure
 from podium.measures.names import is_ir_measure, parse_measure
 from podium.measures.presets import conventions_for
+from podium.measures.registry import Measure
 from podium.measures.trec_eval import expand
-from podium.measures.value import Measure
 from podium.threads import for_each_query
 
 Measures: TypeAlias = "Measure | str | Sequence[Measure | str]"

@@ -17,8 +17,7 @@ from podium.kernels import Doubles
 from podium.measures.conventions import Conventions
 from podium.measures.measure_dict import ByMeasure
 from podium.measures.names import parse_measure
-from podium.measures.registry import Aggregate, definition_of
-from podium.measures.value import Measure
+from podium.measures.registry import Aggregate, Measure, definition_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)

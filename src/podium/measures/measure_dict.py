@@ -6,7 +6,7 @@ from typing import Any, TypeVar, overload
 
 from podium.errors import ArgumentError
 from podium.measures.names import is_ir_measure, parse_measure
-from podium.measures.value import Measure
+from podium.measures.registry import Measure
 
 _Value = TypeVar("_Value")
 _Other = TypeVar("_Other")

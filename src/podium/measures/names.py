@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from podium.errors import ArgumentError
 from podium.measures import registry, trec_eval
-from podium.measures.value import Measure
+from podium.measures.registry import Measure
 
 # ndcg_cut_10 and ndcg_cut.10 (trec_eval), nDCG(dcg='exp-log2')@10 (ir_measures),
 # precision@10-l2 (ranx), ndcg@10 (LightGBM).

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+import podium.measures.definitions  # noqa: F401 (registers the measures that exceptions name)
 from podium.errors import ArgumentError
 from podium.measures.conventions import Conventions
 from podium.measures.names import is_ir_measure, parse_measure, tool_of
-from podium.measures.value import Measure
+from podium.measures.registry import Measure
 from podium.registry import Registry
 
 # The least label, a 32-bit number, above CatBoost's and LightGBM's border of 0.5, which itself is

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from podium.errors import ArgumentError
 from podium.measures import registry
 from podium.measures.parameters import Value
-from podium.measures.value import Measure
+from podium.measures.registry import Measure
 
 _CUT_OFFS = "5,10,15,20,30,100,200,500,1000"
 _RECALLS = "0.0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1.0"

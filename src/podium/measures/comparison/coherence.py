@@ -46,7 +46,7 @@ from podium.measures.evaluate import evaluate
 from podium.measures.inputs import Inputs, comparable_scores, inputs_of
 from podium.measures.names import parse_measure
 from podium.measures.presets import conventions_for
-from podium.measures.value import Measure
+from podium.measures.registry import Measure
 from podium.threads import ordered_map
 
 BASES = tuple(step / 4 for step in range(17))

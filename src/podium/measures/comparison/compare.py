@@ -29,8 +29,7 @@ from podium.measures.evaluation import Evaluation
 from podium.measures.inputs import as_system, as_truth, inputs_of
 from podium.measures.measure_dict import ByMeasure
 from podium.measures.presets import conventions_for, conventions_text
-from podium.measures.registry import definition_of
-from podium.measures.value import Measure
+from podium.measures.registry import Measure, definition_of
 from podium.registry import unknown_name
 
 _MOST_CUT_OFFS = 20

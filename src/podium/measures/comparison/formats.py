@@ -8,7 +8,7 @@ from typing import Any
 
 from podium.measures.comparison.details import Details, json_number
 from podium.measures.comparison.result import HEADINGS, Comparison
-from podium.measures.value import Measure
+from podium.measures.registry import Measure
 
 
 def as_markdown(comparison: Comparison, details: Details | None = None) -> str:

@@ -12,7 +12,7 @@ from podium.measures.comparison.details import Details, Section
 from podium.measures.comparison.formats import notes, warnings
 from podium.measures.comparison.list_html import LIST_STYLE, list_pair
 from podium.measures.comparison.result import HEADINGS, BaselineComparison, Comparison
-from podium.measures.value import Measure
+from podium.measures.registry import Measure
 from podium.reports.charts import curve_chart, difference_chart, grid_chart
 from podium.reports.page import report_page
 

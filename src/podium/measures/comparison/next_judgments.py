@@ -15,8 +15,7 @@ from podium.measures.conventions import Conventions
 from podium.measures.inputs import as_system, as_truth
 from podium.measures.names import parse_measure
 from podium.measures.presets import conventions_for
-from podium.measures.registry import definition_of
-from podium.measures.value import Measure
+from podium.measures.registry import Measure, definition_of
 
 _FAR = 2.0
 """So many deviations from a bound, a difference is hardly ever on the other side."""

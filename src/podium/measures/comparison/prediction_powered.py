@@ -22,8 +22,7 @@ from podium.kernels import Doubles
 from podium.measures.conventions import Conventions
 from podium.measures.evaluate import Measures, evaluate, measures_of
 from podium.measures.measure_dict import ByMeasure
-from podium.measures.registry import definition_of
-from podium.measures.value import Measure
+from podium.measures.registry import Measure, definition_of
 
 _LEAST = 4
 """Queries that people must have judged for the machine's weight to be estimated."""

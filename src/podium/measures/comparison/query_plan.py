@@ -14,7 +14,7 @@ from podium.measures.comparison.power import (
     queries_needed,
 )
 from podium.measures.comparison.statistics import differences_of
-from podium.measures.value import Measure
+from podium.measures.registry import Measure
 
 if TYPE_CHECKING:
     from podium.measures.comparison.result import Comparison

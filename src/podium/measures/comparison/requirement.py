@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from podium.errors import ArgumentError
 from podium.measures.names import parse_measure
-from podium.measures.value import Measure
+from podium.measures.registry import Measure
 
 _LONGEST = 500
 _NUMBER = r"\d{0,30}\.?\d{1,30}(?:[eE][+-]?\d{1,3})?"

@@ -18,7 +18,7 @@ from podium.measures.comparison.coherence import Coherence
 from podium.measures.comparison.statistics import Difference, TestName
 from podium.measures.measure_dict import ByMeasure
 from podium.measures.names import parse_measure
-from podium.measures.value import Measure
+from podium.measures.registry import Measure
 from podium.registry import unknown_name
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from podium.data import Judgments, Rankings
-from podium.measures.value import Measure
+from podium.measures.registry import Measure
 
 if TYPE_CHECKING:
     from podium.measures.comparison.result import Comparison

@@ -11,7 +11,7 @@ import numpy as np
 from podium.kernels import Doubles
 from podium.measures.comparison.slices import Slice
 from podium.measures.comparison.statistics import paired_difference
-from podium.measures.value import Measure
+from podium.measures.registry import Measure
 
 if TYPE_CHECKING:
     from podium.measures.comparison.result import Comparison

@@ -8,7 +8,7 @@ from podium.kernels import Floats, inner
 from podium.measures.compiled.arrays import Positions
 from podium.measures.definitions._shared import Rel, count_relevant, count_tied_hits
 from podium.measures.parameters import BY_CONVENTION
-from podium.measures.registry import measure
+from podium.measures.registration import measure
 
 
 @inner
@@ -56,7 +56,7 @@ def _sum_of_precisions(labels: Floats, cut: int, rel: float) -> float:
     return total
 
 
-@measure(aliases=("map", "map_cut", "average_precision"), expected=_expected)
+@measure(aliases=("map", "map_cut", "average_precision"), expected=_expected, monotone=True)
 def AP(  # noqa: N802
     labels: Floats, ideal: Floats, cut: int, divide_by_cut: bool, rel: Rel = BY_CONVENTION
 ) -> float:
@@ -83,7 +83,7 @@ def GMAP(  # noqa: N802
     return _sum_of_precisions(labels, cut, rel) / divisor if divisor else nan
 
 
-@measure(aliases=("yaap",))
+@measure(aliases=("yaap",), monotone=True)
 def YAAP(labels: Floats, ideal: Floats, rel: Rel = BY_CONVENTION) -> float:  # noqa: N802
     r"""Smoothed average precision on the scale of log odds (Robertson 2012).
 

@@ -8,7 +8,7 @@ from podium.kernels import Floats, inner
 from podium.measures.compiled.arrays import Positions
 from podium.measures.definitions._shared import Rel, count_relevant, count_tied_hits
 from podium.measures.parameters import BY_CONVENTION
-from podium.measures.registry import measure
+from podium.measures.registration import measure
 
 
 @inner
@@ -50,7 +50,7 @@ def _binary_preference(labels: Floats, ideal: Floats, rel: float) -> float:
     return total / relevant if relevant else nan
 
 
-@measure(expected=_expected)
+@measure(expected=_expected, monotone=True)
 def bpref(labels: Floats, ideal: Floats, rel: Rel = BY_CONVENTION) -> float:
     r"""Binary preference: how few judged irrelevant documents are above relevant ones.
 

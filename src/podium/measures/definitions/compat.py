@@ -9,7 +9,7 @@ import numpy as np
 from podium.kernels import Doubles, Floats, inner
 from podium.measures.compiled.arrays import Positions
 from podium.measures.definitions._shared import Persistence, count_larger, count_relevant
-from podium.measures.registry import measure
+from podium.measures.registration import measure
 
 
 @inner
@@ -65,7 +65,7 @@ def _expected(
     return total / _best(weights, relevant) if relevant else nan
 
 
-@measure(expected=_expected)
+@measure(expected=_expected, monotone=True)
 def Compat(  # noqa: N802
     labels: Floats, ideal: Floats, size: int, rel: float, p: Persistence = 0.95
 ) -> float:

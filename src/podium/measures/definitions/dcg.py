@@ -9,7 +9,7 @@ from podium.measures.compiled.arrays import Positions
 from podium.measures.compiled.dcg_sums import best_dcg, dcg, expected_dcg, scale_of
 from podium.measures.definitions._shared import Discounts, Gains, TopK, top_k_labels
 from podium.measures.parameters import BY_CONVENTION
-from podium.measures.registry import measure
+from podium.measures.registration import measure
 
 
 def _expected_dcg(
@@ -18,7 +18,7 @@ def _expected_dcg(
     return expected_dcg(labels, ties, 0.0, gains, discounts, curve)
 
 
-@measure(aliases={"dcg_burges": {"gains": "exponential"}}, expected=_expected_dcg)
+@measure(aliases={"dcg_burges": {"gains": "exponential"}}, expected=_expected_dcg, monotone=True)
 def DCG(  # noqa: N802
     labels: Floats,
     curve: int,
@@ -56,6 +56,7 @@ def _expected_ndcg(
     aliases={"ndcg_cut": {}, "ndcg_burges": {"gains": "exponential"}},
     expected=_expected_ndcg,
     ideal_by_gain=True,
+    monotone=True,
 )
 def nDCG(  # noqa: N802
     labels: Floats,
@@ -102,7 +103,7 @@ def _expected_kndcg(
     return total / best if best > 0.0 else nan
 
 
-@measure(expected=_expected_kndcg)
+@measure(expected=_expected_kndcg, monotone=True)
 def kNDCG(  # noqa: N802
     labels: Floats,
     ideal: Floats,

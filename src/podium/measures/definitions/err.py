@@ -13,9 +13,9 @@ from podium.measures.compiled.arrays import Positions
 from podium.measures.compiled.dcg_sums import gain
 from podium.measures.definitions._shared import TopK, top_k_labels
 from podium.measures.parameters import BY_CONVENTION, Parameter, number_between
-from podium.measures.registry import measure
+from podium.measures.registration import measure
 
-Max: TypeAlias = Annotated[
+_Max: TypeAlias = Annotated[
     float, Parameter("The highest grade that a document can have.", number_between(0.0, 1024.0))
 ]
 
@@ -94,14 +94,14 @@ def _expected_err(
     return _expected_cascade(probabilities, ties, cut)
 
 
-@measure(expected=_expected_err)
+@measure(expected=_expected_err, monotone=True)
 def ERR(  # noqa: N802
     labels: Floats,
     ideal: Floats,
     cut: int,
     gains: Doubles,
     labels_are_probabilities: bool,
-    max: Max = BY_CONVENTION,  # noqa: A002
+    max: _Max = BY_CONVENTION,  # noqa: A002
 ) -> float:
     r"""Expected reciprocal rank of the document that satisfies (Chapelle et al. 2009).
 
@@ -134,7 +134,7 @@ def _expected_kerr(labels: Floats, ideal: Floats, ties: Positions, cut: int, k: 
     return _expected_cascade(_top_k_probabilities(labels, ideal, k), ties, cut)
 
 
-@measure(expected=_expected_kerr)
+@measure(expected=_expected_kerr, monotone=True)
 def kERR(labels: Floats, ideal: Floats, cut: int, k: TopK = 10) -> float:  # noqa: N802
     r"""κ-ERR: expected reciprocal rank with a top-k order as the ground truth (Niu et al. 2012).
 

@@ -6,7 +6,7 @@ from podium.kernels import Floats
 from podium.measures.compiled.arrays import Positions
 from podium.measures.definitions._shared import Rel, count_tied_hits
 from podium.measures.parameters import BY_CONVENTION
-from podium.measures.registry import measure
+from podium.measures.registration import measure
 
 
 def _expected_reciprocal_rank(labels: Floats, ties: Positions, cut: int, rel: float) -> float:
@@ -25,7 +25,11 @@ def _expected_reciprocal_rank(labels: Floats, ties: Positions, cut: int, rel: fl
     return total
 
 
-@measure(aliases=("recip_rank", "MRR", "reciprocal_rank"), expected=_expected_reciprocal_rank)
+@measure(
+    aliases=("recip_rank", "MRR", "reciprocal_rank"),
+    expected=_expected_reciprocal_rank,
+    monotone=True,
+)
 def RR(labels: Floats, cut: int, rel: Rel = BY_CONVENTION) -> float:  # noqa: N802
     r"""Reciprocal rank: one over the rank of the first relevant document, 0 without one.
 
@@ -49,7 +53,7 @@ def _expected_success(labels: Floats, ties: Positions, cut: int, rel: float) -> 
     return 1.0 - none_yet
 
 
-@measure(aliases=("hit_rate",), expected=_expected_success)
+@measure(aliases=("hit_rate",), expected=_expected_success, monotone=True)
 def Success(labels: Floats, cut: int, rel: Rel = BY_CONVENTION) -> float:  # noqa: N802
     r"""Success: 1 if there is a relevant document among the first k, else 0.
 

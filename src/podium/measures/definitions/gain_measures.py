@@ -8,10 +8,10 @@ from podium.kernels import Floats
 from podium.measures.compiled.dcg_sums import gain
 from podium.measures.definitions._shared import Gains, Rel, count_relevant
 from podium.measures.parameters import BY_CONVENTION
-from podium.measures.registry import measure
+from podium.measures.registration import measure
 
 
-@measure(aliases=("binG",))
+@measure(aliases=("binG",), monotone=True)
 def BinGain(labels: Floats, ideal: Floats, rel: Rel = BY_CONVENTION) -> float:  # noqa: N802
     r"""Binary gain: relevant documents, discounted by the irrelevant ones above them.
 
@@ -29,7 +29,7 @@ def BinGain(labels: Floats, ideal: Floats, rel: Rel = BY_CONVENTION) -> float:  
     return total / relevant if relevant else nan
 
 
-@measure(aliases=("G",), ideal_by_gain=True)
+@measure(aliases=("G",), ideal_by_gain=True, monotone=True)
 def NGain(  # noqa: N802
     labels: Floats, ideal: Floats, curve: int, gains: Gains = BY_CONVENTION
 ) -> float:
@@ -81,7 +81,7 @@ def RelNDCG(  # noqa: N802
     return (total + (relevant - hits) * own / best) / relevant if relevant else nan
 
 
-@measure(aliases=("Rndcg",), ideal_by_gain=True)
+@measure(aliases=("Rndcg",), ideal_by_gain=True, monotone=True)
 def LevelNDCG(  # noqa: N802
     labels: Floats, ideal: Floats, curve: int, rel: float, gains: Gains = BY_CONVENTION
 ) -> float:

@@ -7,10 +7,10 @@ from math import isnan, nan
 from podium.kernels import Floats
 from podium.measures.definitions._shared import Rel, count_relevant
 from podium.measures.parameters import BY_CONVENTION
-from podium.measures.registry import measure
+from podium.measures.registration import measure
 
 
-@measure(aliases=("infAP",), knows_the_pool=True)
+@measure(aliases=("infAP",), knows_the_pool=True, monotone=True)
 def InfAP(labels: Floats, ideal: Floats, rel: Rel = BY_CONVENTION) -> float:  # noqa: N802
     r"""Inferred average precision (Yilmaz and Aslam 2006), for a pool of which a sample was judged.
 

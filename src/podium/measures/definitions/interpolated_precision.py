@@ -8,7 +8,7 @@ from typing import Annotated
 from podium.kernels import Doubles, Floats, inner
 from podium.measures.definitions._shared import Rel, count_relevant
 from podium.measures.parameters import BY_CONVENTION, Parameter
-from podium.measures.registry import measure
+from podium.measures.registration import measure
 
 
 def _share(value: object) -> float:
@@ -39,7 +39,7 @@ def _precision_from(
     return best
 
 
-@measure(aliases=("iprec_at_recall",))
+@measure(aliases=("iprec_at_recall",), monotone=True)
 def IPrec(  # noqa: N802
     labels: Floats,
     ideal: Floats,
@@ -64,7 +64,7 @@ def IPrec(  # noqa: N802
     return _precision_from(labels, relevant, recall, nearest_recall, rel) if relevant else nan
 
 
-@measure(aliases=("11pt_avg",))
+@measure(aliases=("11pt_avg",), monotone=True)
 def AvgIPrec(  # noqa: N802
     labels: Floats,
     ideal: Floats,

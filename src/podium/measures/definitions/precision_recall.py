@@ -9,7 +9,7 @@ from podium.kernels import Floats, inner
 from podium.measures.compiled.arrays import Positions
 from podium.measures.definitions._shared import Rel, count_hits, count_relevant, expected_hits
 from podium.measures.parameters import BY_CONVENTION, Parameter, number_between
-from podium.measures.registry import measure
+from podium.measures.registration import measure
 
 
 @inner
@@ -23,7 +23,7 @@ def _expected_precision(
     return expected_hits(labels, ties, rel, cut) / _divisor(size, cut, divide_by_size)
 
 
-@measure(aliases=("precision", "pre", "set_P", "SetP"), expected=_expected_precision)
+@measure(aliases=("precision", "pre", "set_P", "SetP"), expected=_expected_precision, monotone=True)
 def P(  # noqa: N802
     labels: Floats, size: int, cut: int, divide_by_size: bool, rel: Rel = BY_CONVENTION
 ) -> float:
@@ -41,7 +41,7 @@ def _expected_recall(labels: Floats, ideal: Floats, ties: Positions, cut: int, r
     return expected_hits(labels, ties, rel, cut) / relevant if relevant else nan
 
 
-@measure(aliases=("recall", "set_recall", "SetR"), expected=_expected_recall)
+@measure(aliases=("recall", "set_recall", "SetR"), expected=_expected_recall, monotone=True)
 def R(  # noqa: N802
     labels: Floats, ideal: Floats, cut: int, rel: Rel = BY_CONVENTION
 ) -> float:
@@ -68,7 +68,11 @@ def _expected_r_precision(
     return expected_hits(labels, ties, rel, cut) / cut if cut else 0.0
 
 
-@measure(aliases=("r_precision", "r-precision", "rprec_mult"), expected=_expected_r_precision)
+@measure(
+    aliases=("r_precision", "r-precision", "rprec_mult"),
+    expected=_expected_r_precision,
+    monotone=True,
+)
 def Rprec(  # noqa: N802
     labels: Floats,
     ideal: Floats,
@@ -98,7 +102,7 @@ def _expected_judged(labels: Floats, ties: Positions, size: int, cut: int) -> fl
     return expected_hits(labels, ties, -inf, shown) / shown if shown else 0.0
 
 
-@measure(expected=_expected_judged)
+@measure(expected=_expected_judged, monotone=True)
 def Judged(labels: Floats, size: int, cut: int) -> float:  # noqa: N802
     r"""Share of judged documents among the first k: how far the other measures can be trusted.
 

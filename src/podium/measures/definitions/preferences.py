@@ -6,7 +6,7 @@ from math import nan
 
 from podium.data.gains import log2_discount
 from podium.kernels import Doubles, inner
-from podium.measures.registry import measure
+from podium.measures.registration import measure
 
 
 @inner

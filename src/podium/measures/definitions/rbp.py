@@ -8,7 +8,7 @@ from podium.kernels import Floats, inner
 from podium.measures.compiled.arrays import Positions
 from podium.measures.definitions._shared import Persistence, Rel
 from podium.measures.parameters import BY_CONVENTION
-from podium.measures.registry import measure
+from podium.measures.registration import measure
 
 
 @inner
@@ -35,7 +35,7 @@ def _expected(
     return total
 
 
-@measure(expected=_expected)
+@measure(expected=_expected, monotone=True)
 def RBP(  # noqa: N802
     labels: Floats, cut: int, graded: bool, p: Persistence = 0.8, rel: Rel = BY_CONVENTION
 ) -> float:
@@ -68,7 +68,7 @@ def _expected_graded(labels: Floats, ideal: Floats, ties: Positions, cut: int, p
     return total
 
 
-@measure(expected=_expected_graded)
+@measure(expected=_expected_graded, monotone=True)
 def GradedRBP(labels: Floats, ideal: Floats, cut: int, p: Persistence = 0.8) -> float:  # noqa: N802
     r"""Rank-biased precision with grades, relative to the highest of the query.
 

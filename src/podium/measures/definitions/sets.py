@@ -9,7 +9,7 @@ from podium.kernels import Floats
 from podium.measures.compiled.arrays import Positions
 from podium.measures.definitions._shared import Rel, count_hits, count_relevant, expected_hits
 from podium.measures.parameters import BY_CONVENTION, Parameter, number_between
-from podium.measures.registry import measure
+from podium.measures.registration import measure
 
 
 def _expected_relative_precision(
@@ -21,7 +21,9 @@ def _expected_relative_precision(
     return expected_hits(labels, ties, rel, cut) / best if best else 0.0
 
 
-@measure(aliases=("relative_P", "set_relative_P"), expected=_expected_relative_precision)
+@measure(
+    aliases=("relative_P", "set_relative_P"), expected=_expected_relative_precision, monotone=True
+)
 def RelP(  # noqa: N802
     labels: Floats, ideal: Floats, size: int, cut: int, has_cut: bool, rel: Rel = BY_CONVENTION
 ) -> float:
@@ -37,14 +39,7 @@ def RelP(  # noqa: N802
     return count_hits(labels, rel, cut) / best if best else 0.0
 
 
-def _set_ap(labels: Floats, ideal: Floats, size: int, rel: float) -> float:
-    hits, relevant = count_hits(labels, rel, len(labels)), count_relevant(ideal, rel)
-    if not relevant:
-        return nan
-    return hits * hits / (size * relevant) if size else 0.0
-
-
-@measure(aliases=("set_map",), expected=_set_ap)
+@measure(aliases=("set_map",), expected=True, monotone=True)
 def SetAP(  # noqa: N802
     labels: Floats, ideal: Floats, size: int, rel: Rel = BY_CONVENTION
 ) -> float:
@@ -58,14 +53,7 @@ def SetAP(  # noqa: N802
     return hits * hits / (size * relevant) if size else 0.0
 
 
-def _set_f(labels: Floats, ideal: Floats, size: int, beta: float, rel: float) -> float:
-    hits, relevant = count_hits(labels, rel, len(labels)), count_relevant(ideal, rel)
-    if not relevant:
-        return nan
-    return (1.0 + beta * beta) * hits / (beta * beta * relevant + size)
-
-
-@measure(aliases=("set_F",), expected=_set_f)
+@measure(aliases=("set_F",), expected=True, monotone=True)
 def SetF(  # noqa: N802
     labels: Floats,
     ideal: Floats,

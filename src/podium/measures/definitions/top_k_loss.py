@@ -5,7 +5,7 @@ from __future__ import annotations
 from podium.kernels import Floats, inner
 from podium.measures.compiled.arrays import Positions
 from podium.measures.definitions._shared import TopK
-from podium.measures.registry import measure
+from podium.measures.registration import measure
 
 
 @inner
@@ -33,7 +33,7 @@ def _expected(labels: Floats, ideal: Floats, ties: Positions, k: int) -> float:
     return 1.0 - probability
 
 
-@measure(expected=_expected, larger_is_better=False)
+@measure(expected=_expected, larger_is_better=False, monotone=True)
 def TopKLoss(labels: Floats, ideal: Floats, k: TopK = 10) -> float:  # noqa: N802
     r"""Top-k true loss: 0 if the first k ranks are exactly right, else 1 (Xia et al. 2009).
 

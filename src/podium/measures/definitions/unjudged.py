@@ -7,7 +7,7 @@ from math import isnan
 from podium.kernels import Floats, inner
 from podium.measures.compiled.arrays import Positions
 from podium.measures.definitions._shared import Persistence
-from podium.measures.registry import measure
+from podium.measures.registration import measure
 
 
 @inner

@@ -11,7 +11,7 @@ from podium.measures.compiled.arrays import Positions
 from podium.measures.compiled.dcg_sums import gain, scale_of
 from podium.measures.definitions._shared import Discounts, Gains, TopK, count_larger
 from podium.measures.parameters import BY_CONVENTION
-from podium.measures.registry import measure
+from podium.measures.registration import measure
 
 
 @inner
@@ -82,7 +82,7 @@ def _expected(
     return total
 
 
-@measure(expected=_expected, takes_cut_off=False, larger_is_better=False)
+@measure(expected=_expected, takes_cut_off=False, larger_is_better=False, monotone=True)
 def WKT(  # noqa: N802
     labels: Floats,
     ideal: Floats,
