@@ -22,7 +22,7 @@ from podium.measures import (
     nDCG,
     parse_measure,
 )
-from podium.measures.names import tool_of
+from podium.measures.names import read_spellings
 from podium.measures.registry import measure_definitions
 from tests.cli.run_podium import fail, succeed
 from tests.measures.queries import as_dicts, dl21, judged_runs
@@ -88,7 +88,7 @@ def test_any_run_has_trec_evals_values(case: tuple[Judgments, Rankings]) -> None
     ],
 )
 def test_whose_name_it_is(name: str, tool: str | None) -> None:
-    assert tool_of(name) == tool
+    assert [each.tool for each in read_spellings(name)] == [tool]
     assert conventions_for(name, None) == PRESETS[tool or "podium"]
     assert conventions_for(name, "letor4") == PRESETS["letor4"]
     mine = Conventions(ties="worst")
@@ -98,8 +98,9 @@ def test_whose_name_it_is(name: str, tool: str | None) -> None:
 def test_the_names_of_all_measures_are_podiums() -> None:
     for kind in measure_definitions():
         if kind.function.__module__.startswith("podium."):
-            assert tool_of(kind.name) in ("podium", None)
-            assert tool_of(kind.name.lower()) in ("podium", "trec_eval", None)
+            own, lower = read_spellings([kind.name, kind.name.lower()])
+            assert own.tool in ("podium", None)
+            assert lower.tool in ("podium", "trec_eval", None)
 
 
 @pytest.mark.parametrize(

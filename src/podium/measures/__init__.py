@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from podium.measures import definitions
 from podium.measures.comparison.coherence import Coherence, coherence
 from podium.measures.comparison.compare import compare
-from podium.measures.comparison.decision import Decision, Look, RequirementResult
+from podium.measures.comparison.decision import Decision, Look, RequirementResult, require
 from podium.measures.comparison.details import Details
 from podium.measures.comparison.formats import as_json, as_latex, as_markdown
 from podium.measures.comparison.html import as_html
@@ -21,10 +21,11 @@ from podium.measures.comparison.prediction_powered import (
     compare_powered,
     powered_mean,
 )
-from podium.measures.comparison.query_plan import QueryPlan
+from podium.measures.comparison.query_plan import QueryPlan, plan_queries
 from podium.measures.comparison.requirement import Requirement
 from podium.measures.comparison.result import Comparison
-from podium.measures.comparison.slice_differences import SliceDifference
+from podium.measures.comparison.slice_differences import SliceDifference, slice_differences
+from podium.measures.comparison.slice_search import search_slices
 from podium.measures.comparison.statistics import mean_interval, paired_difference
 from podium.measures.conventions import Conventions
 from podium.measures.definitions import *
@@ -83,9 +84,13 @@ __all__ = [
     "number_between",
     "paired_difference",
     "parse_measure",
+    "plan_queries",
     "powered_mean",
     "queries_needed",
     "reference_page",
+    "require",
+    "search_slices",
+    "slice_differences",
 ]
 
 if not TYPE_CHECKING:  # a type checker follows the import of the definitions

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from podium.data import Dataset, Joined, Judgments, Preferences, Rankings, TableSource
 from podium.data.query_weights import QueryWeights, query_weights
-from podium.errors import ArgumentError
 from podium.kernels import Doubles
 from podium.measures.compiled.blocks import RankingPlan, blocks
 from podium.measures.compiled.prepared import PreparedMeasure
@@ -19,13 +18,9 @@ from podium.measures.conventions import Conventions
 from podium.measures.evaluation import Evaluation
 from podium.measures.inputs import Inputs, Pairs, comparable_scores, inputs_of
 from podium.measures.measure_dict import ByMeasure
-from podium.measures.names import is_ir_measure, parse_measure
-from podium.measures.presets import conventions_for
+from podium.measures.presets import Measures, resolve_measures
 from podium.measures.registry import Measure
-from podium.measures.trec_eval import expand
 from podium.threads import for_each_query
-
-Measures: TypeAlias = "Measure | str | Sequence[Measure | str]"
 
 
 def evaluate(
@@ -87,11 +82,11 @@ def evaluate(
         >>> evaluate("RR", truth, run, query_weight={"p": 1, "q": 3}).means
         {RR: 0.625}
     """
-    chosen = conventions_for(measures, conventions)
+    parsed, chosen = resolve_measures(measures, conventions)
     inputs = inputs_of(
         truth, ranking, labels, scores, offsets, qid, group, query_ids, document_ids, pairs
     )
-    values = measure_all(measures_of(measures), chosen, inputs)
+    values = measure_all(parsed, chosen, inputs)
     weights = None if query_weight is None else query_weights(query_weight, inputs.query_ids)
     return Evaluation(inputs.query_ids, values, chosen, weights)
 
@@ -105,22 +100,6 @@ def measure_all(
     for plan, sharing in _ranking_plans(prepared).items():
         _run(plan, sharing, inputs, values)
     return values
-
-
-def measures_of(measures: Measures) -> list[Measure]:
-    """The measures that were asked for, each once."""
-    several: list[Any]
-    if isinstance(measures, Measure | str) or is_ir_measure(measures):
-        several = [measures]
-    else:
-        several = list(measures)
-    if not several:
-        raise ArgumentError("there are no measures", hint="Give at least one, such as 'nDCG@10'.")
-    parsed: dict[Measure, None] = {}
-    for each in several:
-        expanded = expand(each.strip()) if isinstance(each, str) else None
-        parsed |= dict.fromkeys([parse_measure(each)] if expanded is None else expanded)
-    return list(parsed)
 
 
 def _ranking_plans(

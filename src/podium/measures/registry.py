@@ -226,6 +226,14 @@ def find(name: str) -> Measure | None:
     return None if alias is None else Measure(alias.name)(**dict(alias.parameters))
 
 
+def measure_named(name: str) -> Measure:
+    """Return the measure of a name or an alias in any case."""
+    measure = find(name)
+    if measure is None:
+        raise unknown_measure(name)
+    return measure
+
+
 def unknown_measure(name: str) -> ArgumentError:
     """Return the error for a name that no measure has."""
     by_measure = sorted(_NAMES.items(), key=lambda each: each[1].name.lower())

@@ -9,8 +9,9 @@ import numpy as np
 from podium.data.files import Reporter
 from podium.data.scored import iter_scored
 from podium.measures.conventions import Conventions
-from podium.measures.evaluate import Measures, evaluate
+from podium.measures.evaluate import evaluate
 from podium.measures.evaluation import Evaluation, concat_evaluations
+from podium.measures.presets import Measures, resolve_measures
 
 
 def evaluate_table(
@@ -48,14 +49,15 @@ def evaluate_table(
         Evaluation(1 queries, RR=0.5)
     """
     columns = (query, label, score)
+    parsed, chosen = resolve_measures(measures, conventions)
     results = [
         evaluate(
-            measures,
+            parsed,
             labels=rows.labels,
             scores=rows.scores,
             offsets=np.append(rows.starts, len(rows.labels)),
             query_ids=rows.query_ids,
-            conventions=conventions,
+            conventions=chosen,
         )
         for rows in iter_scored(source, columns, progress=progress)
     ]

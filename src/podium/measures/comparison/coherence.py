@@ -44,8 +44,7 @@ from podium.measures.compiled.prepared import PreparedMeasure
 from podium.measures.conventions import Conventions
 from podium.measures.evaluate import evaluate
 from podium.measures.inputs import Inputs, comparable_scores, inputs_of
-from podium.measures.names import parse_measure
-from podium.measures.presets import conventions_for
+from podium.measures.presets import resolve_measure
 from podium.measures.registry import Measure
 from podium.threads import ordered_map
 
@@ -137,8 +136,7 @@ def coherence(
         >>> result.difference > 0, result.unanimous, str(result.nearest)
         (True, False, 'gains of base 0.75 and discount 1/log2(1 + rank)^0.5')
     """
-    chosen = conventions_for(measure, conventions)
-    parsed = parse_measure(measure)
+    parsed, chosen = resolve_measure(measure, conventions)
     systems = (theirs, ours)
     values = [evaluate(parsed, truth, each, conventions=chosen)[parsed] for each in systems]
     keep = np.asarray(~np.isnan(np.column_stack(values)).any(axis=1))

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
 from podium.measures.comparison.one_sided import mean_above, queries_to_show
 from podium.measures.comparison.requirement import Requirement
+from podium.measures.comparison.result import Comparison
 from podium.measures.comparison.slices import (
     QueryProperties,
     Slice,
@@ -23,9 +23,6 @@ from podium.measures.comparison.slices import (
     slices_of,
 )
 from podium.measures.comparison.statistics import differences_of
-
-if TYPE_CHECKING:
-    from podium.measures.comparison.result import Comparison
 
 DECISION_HEADINGS = (
     "requirement", "system", "slice", "queries", "value", "limit", "p", "shown",
@@ -221,15 +218,46 @@ class Decision:
         return [*self.missing(), *self.left_out]
 
 
-def decide(
+def require(
     comparison: Comparison,
-    requirements: Sequence[Requirement],
-    *,
+    *requirements: Requirement | str,
     properties: QueryProperties | None = None,
     level: float = 0.05,
-    look: Look | None = None,
+    look: Look | str | None = None,
 ) -> Decision:
-    """Test requirements; ``Comparison.require`` documents it."""
+    """Test whether each system may ship: whether all requirements are shown.
+
+    A requirement is not met until a one-sided test shows it, so a small or noisy comparison
+    does not ship by default; the result says how many queries would be enough. So few that
+    the losses which matter may be in none of them show nothing, even of equal systems.
+
+    Args:
+        comparison: The comparison.
+        requirements: Such as ``"nDCG@10 >= baseline - 0.005"`` (no loss beyond a margin),
+            ``"nDCG@10 > baseline"`` (a gain), ``"nDCG@10 >= baseline - 1%"`` or
+            ``"RR >= 0.4"``; for losses with ``<=``, ``<`` and ``+``. After it
+            ``in each COLUMN`` asks for every slice of a column, ``in COLUMN=VALUE`` for one.
+        properties: The columns of the queries, for slices: ``{column: {query id: value}}``, or
+            a table with a column ``query_id``. A column with more than 8 different numbers
+            is cut into three ranges.
+        level: How often systems that do not meet the requirements may pass. The test is
+            approximate; how often they pass is measured in ``benchmarks.statistics``.
+        look: Which of several planned looks at this comparison this is, such as ``"2/5"``.
+
+    Example:
+        >>> from podium.measures import compare
+        >>> truth = {f"q{query}": {"a": 1} for query in range(20)}
+        >>> old = {query: {"b": 2, "a": 1} for query in truth}
+        >>> new = {query: {"a": 1 + (query != "q0"), "b": 1.5} for query in truth}
+        >>> comparison = compare("RR", truth, {"old": old, "new": new})
+        >>> decision = require(comparison, "RR > baseline")
+        >>> decision.shown, round(decision.results[0].value, 3)
+        (True, 0.475)
+    """
+    parsed = [
+        each if isinstance(each, Requirement) else Requirement.parse(each) for each in requirements
+    ]
+    look = Look.parse(look) if isinstance(look, str) else look or Look()
     if not requirements:
         raise ArgumentError("there are no requirements", hint="Give at least one.")
     if not 0 < level < 1:
@@ -243,20 +271,19 @@ def decide(
                 hint="Complete its run, or choose conventions that count them as 0, such as "
                 "podium.",
             )
-    for requirement in requirements:
+    for requirement in parsed:
         _check_measure(comparison, requirement)
-    look = Look() if look is None else look
     slices = None
     if properties is not None:
         slices = slices_of(property_columns(properties, comparison.query_ids))
-    parts = [_parts(each, slices, len(comparison.query_ids)) for each in requirements]
-    for requirement, chosen in zip(requirements, parts, strict=True):
+    parts = [_parts(each, slices, len(comparison.query_ids)) for each in parsed]
+    for requirement, chosen in zip(parsed, parts, strict=True):
         for part in chosen:
             _check_bound(comparison, requirement, part)
     tests = [
         (requirement, system, part)
         for system in comparison.systems[1:]
-        for requirement, chosen in zip(requirements, parts, strict=True)
+        for requirement, chosen in zip(parsed, parts, strict=True)
         for part in chosen
     ]
     here = look.level(level)
@@ -269,7 +296,7 @@ def decide(
         system: all(result.shown for result in final if result.system == system)
         for system in comparison.systems[1:]
     }
-    columns = dict.fromkeys(each.column for each in requirements if each.column and not each.value)
+    columns = dict.fromkeys(each.column for each in parsed if each.column and not each.value)
     left_out = [
         sentence
         for column in columns

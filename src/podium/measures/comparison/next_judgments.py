@@ -13,8 +13,7 @@ from podium.errors import ArgumentError, DataError
 from podium.measures.comparison.unjudged import LabelTrial, trial_bounds
 from podium.measures.conventions import Conventions
 from podium.measures.inputs import as_system, as_truth
-from podium.measures.names import parse_measure
-from podium.measures.presets import conventions_for
+from podium.measures.presets import resolve_measure
 from podium.measures.registry import Measure, definition_of
 
 _FAR = 2.0
@@ -144,12 +143,12 @@ def next_judgments(
     runs = [as_system(reference, each) for each in (baseline, system)]
     if not all(isinstance(each, Rankings) for each in runs):
         raise ArgumentError("a system is not a run", hint="Give judgments and two runs.")
-    parsed = parse_measure(measure)
+    parsed, chosen = resolve_measure(measure, conventions)
     if definition_of(parsed).aggregate != "mean":
         raise ArgumentError(
             f"{parsed!r} is not a mean over queries", hint="Choose a measure that is, such as AP."
         )
-    trial = LabelTrial.of(parsed, conventions_for(measure, conventions), reference, *runs)  # type: ignore[arg-type]
+    trial = LabelTrial.of(parsed, chosen, reference, *runs)  # type: ignore[arg-type]
     differences = trial.as_judged()
     queries = np.count_nonzero(~np.isnan(differences))
     if not queries:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,11 +12,9 @@ from podium.measures.comparison.power import (
     difference_power,
     queries_needed,
 )
+from podium.measures.comparison.result import Comparison
 from podium.measures.comparison.statistics import differences_of
 from podium.measures.registry import Measure
-
-if TYPE_CHECKING:
-    from podium.measures.comparison.result import Comparison
 
 
 @dataclass(frozen=True)
@@ -46,9 +43,29 @@ class QueryPlan:
 
 
 def plan_queries(
-    comparison: Comparison, *, difference: float, power: float, level: float
+    comparison: Comparison, *, difference: float = 0.01, power: float = 0.8, level: float = 0.05
 ) -> tuple[QueryPlan, ...]:
-    """Plan every system's comparison under every measure; ``Comparison.plan`` documents it."""
+    """Plan how many queries show a difference, by how the differences here vary.
+
+    Args:
+        comparison: The comparison.
+        difference: The true mean difference to show, above 0.
+        power: The chance to show it.
+        level: The level of the two-sided paired t-test.
+
+    Returns:
+        A plan for each measure and system.
+
+    Example:
+        >>> from podium.measures import compare
+        >>> truth = {"p": {"a": 1}, "q": {"b": 1}, "r": {"b": 1}}
+        >>> old = {query: {"b": 2, "a": 1} for query in truth}
+        >>> new = {query: {"a": 2, "b": 1} for query in truth}
+        >>> comparison = compare("RR", truth, {"old": old, "new": new})
+        >>> (plan,) = plan_queries(comparison, difference=0.1)
+        >>> round(plan.deviation, 4), plan.needed
+        (0.5774, 264)
+    """
     queries = len(comparison.query_ids)
     if queries < 2:
         raise DataError(

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from podium.kernels import Doubles
-from podium.measures.comparison.slices import Slice
+from podium.measures.comparison.result import Comparison
+from podium.measures.comparison.slices import QueryProperties, property_columns, slices_of
 from podium.measures.comparison.statistics import paired_difference
 from podium.measures.registry import Measure
-
-if TYPE_CHECKING:
-    from podium.measures.comparison.result import Comparison
 
 
 @dataclass(frozen=True)
@@ -46,9 +43,29 @@ class SliceDifference:
 
 
 def slice_differences(
-    comparison: Comparison, slices: Sequence[Slice]
+    comparison: Comparison, properties: QueryProperties
 ) -> tuple[SliceDifference, ...]:
-    """Compare every system with the baseline on every slice, for every measure."""
+    """Compare on the slices of each column of the queries' properties.
+
+    P-values are those of the comparison's test, corrected over all slices by Benjamini and
+    Hochberg (``q_value``).
+
+    Args:
+        comparison: The comparison.
+        properties: As ``require`` takes them.
+
+    Example:
+        >>> from podium.measures import compare
+        >>> truth = {f"q{query}": {"a": 1} for query in range(8)}
+        >>> old = {query: {"b": 2, "a": 1} for query in truth}
+        >>> new = {query: {"a": 2, "b": 1} for query in truth}
+        >>> kinds = {query: "new" if query > "q5" else "known" for query in truth}
+        >>> comparison = compare("RR", truth, {"old": old, "new": new})
+        >>> rows = slice_differences(comparison, {"kind": kinds})
+        >>> [(row.name, row.queries, row.mean) for row in rows]
+        [('kind=known', 6, 0.5), ('kind=new', 2, 0.5)]
+    """
+    slices = slices_of(property_columns(properties, comparison.query_ids))
     rows = [
         sliced(comparison, measure, system, part.name, part.members)
         for measure in comparison.measures

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.data.seeds import generator
 from podium.kernels import Doubles
+from podium.measures.comparison.result import Comparison
 from podium.measures.comparison.slice_differences import SliceDifference, corrected, sliced
-from podium.measures.comparison.slices import is_numeric
+from podium.measures.comparison.slices import QueryProperties, is_numeric, property_columns
 from podium.measures.comparison.statistics import differences_of
-
-if TYPE_CHECKING:
-    from podium.measures.comparison.result import Comparison
 
 _DEPTH = 2
 _LEAST = 8
 """Queries of each half that a slice has at least."""
 _THRESHOLDS = 8
-"""Of a column of numbers."""
+"""Thresholds that are tried for a numeric column."""
 _MOST_VALUES = 50
-"""Of another column: the most frequent ones are tried."""
+"""Values that are tried for another column: the most frequent ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,23 +36,32 @@ class _Condition:
 
 
 def search_slices(
-    comparison: Comparison, columns: Mapping[str, Sequence[Any]], *, seed: int = 0
+    comparison: Comparison, properties: QueryProperties, *, seed: int = 0
 ) -> tuple[SliceDifference, ...]:
-    """Find conditions on the queries' properties that tell gains from losses.
+    """Search for slices that gain or lose, and test them on queries that took no part in it.
 
-    Whoever looks for the worst slice finds one in noise, too. So the queries are split in two at
-    random: a tree of at most two conditions is grown on one half, where it explains the differences
-    best, and its slices are tested on the other half only, which took no part in the choice. The
-    p-values of all of them are corrected together by Benjamini and Hochberg.
+    A tree of at most two conditions on the properties is grown on one half of the queries,
+    drawn at random; its slices are tested on the other half. With fewer than 32 queries there
+    is nothing to split. A search for the worst slice finds one in noise, too, so the queries that
+    it looked at cannot test it; the p-values of all slices are corrected together by Benjamini and
+    Hochberg.
 
     Args:
         comparison: The comparison.
-        columns: The values of each property, in the order of the comparison's queries.
-        seed: Of the split.
+        properties: As ``require`` takes them.
+        seed: The seed of the split.
 
-    Returns:
-        The slices, with the differences of the second half.
+    Example:
+        >>> from podium.measures import compare
+        >>> truth = {f"q{query}": {"a": 1} for query in range(80)}
+        >>> kind = {f"q{query}": "odd" if query % 2 else "even" for query in range(80)}
+        >>> old = {query: {"b": 2, "a": 1} for query in truth}
+        >>> new = {query: {"a": 3 if kind[query] == "odd" else 1, "b": 2} for query in truth}
+        >>> comparison = compare("RR", truth, {"old": old, "new": new})
+        >>> [(row.name, row.mean) for row in search_slices(comparison, {"kind": kind})]
+        [('kind = even', 0.0), ('kind = odd', 0.5)]
     """
+    columns = property_columns(properties, comparison.query_ids)
     queries = len(comparison.query_ids)
     order = generator(seed).permutation(queries)
     first = np.zeros(queries, np.bool_)
