@@ -6,22 +6,13 @@ A new measure is a function in one of these files; its name is public by that.
 from typing import TYPE_CHECKING
 
 from podium.measures.definitions.average_precision import *
-from podium.measures.definitions.bpref import *
-from podium.measures.definitions.compat import *
 from podium.measures.definitions.counts import *
-from podium.measures.definitions.dcg import *
-from podium.measures.definitions.err import *
-from podium.measures.definitions.first_relevant import *
-from podium.measures.definitions.gain_measures import *
-from podium.measures.definitions.inferred import *
-from podium.measures.definitions.interpolated_precision import *
+from podium.measures.definitions.cumulative_gain import *
+from podium.measures.definitions.persistence import *
 from podium.measures.definitions.precision_recall import *
 from podium.measures.definitions.preferences import *
-from podium.measures.definitions.rbp import *
-from podium.measures.definitions.sets import *
-from podium.measures.definitions.top_k_loss import *
-from podium.measures.definitions.unjudged import *
-from podium.measures.definitions.wkt import *
+from podium.measures.definitions.reciprocal_rank import *
+from podium.measures.definitions.top_k import *
 from podium.measures.registry import measure_definitions
 
 if not TYPE_CHECKING:  # a type checker takes what the files define, and no list at run time
