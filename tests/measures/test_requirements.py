@@ -20,7 +20,7 @@ from podium.measures.comparison.details import Details
 from podium.measures.comparison.formats import as_json
 from podium.measures.comparison.one_sided import MeanTest, mean_above, queries_to_show
 from podium.measures.comparison.statistics import holm
-from podium.measures.measure_dict import ByMeasure
+from podium.measures.evaluation import ByMeasure
 
 
 @pytest.mark.parametrize(

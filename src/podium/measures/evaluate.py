@@ -1,7 +1,8 @@
-"""``evaluate``: measures of rankings, from whatever holds scores and truth."""
+"""Measures of rankings, from whatever has scores and truth, or from files that stream by."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,14 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from podium.data import Dataset, Joined, Judgments, Preferences, Rankings, TableSource
+from podium.data.files import Reporter
 from podium.data.query_weights import QueryWeights, query_weights
+from podium.data.scored import iter_scored
 from podium.kernels import Doubles
 from podium.measures.compiled.blocks import RankingPlan, blocks
 from podium.measures.compiled.prepared import PreparedMeasure
 from podium.measures.conventions import Conventions
-from podium.measures.evaluation import Evaluation
+from podium.measures.evaluation import ByMeasure, Evaluation, concat_evaluations
 from podium.measures.inputs import Inputs, Pairs, comparable_scores, inputs_of
-from podium.measures.measure_dict import ByMeasure
 from podium.measures.presets import Measures, resolve_measures
 from podium.measures.registry import Measure
 from podium.threads import for_each_query
@@ -146,3 +148,53 @@ def _run(
 
     if len(inputs.query_ids):
         for_each_query(work, inputs.offsets)
+
+
+def evaluate_table(
+    measures: Measures,
+    source: str | os.PathLike[str],
+    *,
+    query: str = "query_id",
+    label: str = "label",
+    score: str = "score",
+    conventions: Conventions | str | None = None,
+    progress: Reporter | None = None,
+) -> Evaluation:
+    """Evaluate a Parquet file or a shard set that has a score for each judged row.
+
+    Rows of a query must be together. Only three columns are read, some million rows at a time,
+    so the size of the file does not matter.
+
+    Args:
+        measures: One or several measures.
+        source: A Parquet file, or the folder of a shard set.
+        query: The column with each row's query id.
+        label: The column with its label.
+        score: The column with its score.
+        conventions: What to do where tools disagree, as ``evaluate`` takes it.
+        progress: Called with bytes read and bytes in all.
+
+    Example:
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> import pyarrow.parquet as pq
+        >>> table = pa.table({"query_id": ["a", "a"], "label": [1, 0], "score": [0.2, 0.9]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     pq.write_table(table, f"{folder}/scored.parquet")
+        ...     evaluate_table("RR", f"{folder}/scored.parquet")
+        Evaluation(1 queries, RR=0.5)
+    """
+    columns = (query, label, score)
+    parsed, chosen = resolve_measures(measures, conventions)
+    results = [
+        evaluate(
+            parsed,
+            labels=rows.labels,
+            scores=rows.scores,
+            offsets=np.append(rows.starts, len(rows.labels)),
+            query_ids=rows.query_ids,
+            conventions=chosen,
+        )
+        for rows in iter_scored(source, columns, progress=progress)
+    ]
+    return concat_evaluations(results)

@@ -37,9 +37,14 @@ from podium.data.gains import exponential_gains
 from podium.errors import ArgumentError
 from podium.kernels import Doubles, Floats
 from podium.measures.arguments import EXPONENTIAL, LINEAR, TABLE
-from podium.measures.comparison.gain_family import add_counts, ahead_in_every_query, member_values
-from podium.measures.compiled.arrays import Booleans
-from podium.measures.compiled.lists import Lists, ranked_lists
+from podium.measures.comparison.gain_family import (
+    Lists,
+    add_counts,
+    ahead_in_every_query,
+    member_values,
+    ranked_lists,
+)
+from podium.measures.compiled import Booleans
 from podium.measures.compiled.prepared import PreparedMeasure
 from podium.measures.conventions import Conventions
 from podium.measures.evaluate import evaluate

@@ -16,8 +16,8 @@ from podium.measures.comparison.result import Comparison, Source
 from podium.measures.comparison.statistics import TESTS, TestName
 from podium.measures.conventions import Conventions
 from podium.measures.evaluate import measure_all
+from podium.measures.evaluation import ByMeasure
 from podium.measures.inputs import as_system, as_truth, inputs_of
-from podium.measures.measure_dict import ByMeasure
 from podium.measures.presets import Measures, conventions_text, resolve_measures
 from podium.measures.registry import definition_of
 from podium.registry import unknown_name

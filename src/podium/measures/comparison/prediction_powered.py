@@ -21,7 +21,7 @@ from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
 from podium.measures.conventions import Conventions
 from podium.measures.evaluate import evaluate
-from podium.measures.measure_dict import ByMeasure
+from podium.measures.evaluation import ByMeasure
 from podium.measures.presets import Measures, resolve_measures
 from podium.measures.registry import Measure, definition_of
 

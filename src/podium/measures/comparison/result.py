@@ -25,10 +25,10 @@ from podium.measures.comparison.statistics import (
     tukey,
     weighted_interval,
 )
-from podium.measures.compiled.arrays import Booleans
+from podium.measures.compiled import Booleans
 from podium.measures.conventions import Conventions
+from podium.measures.evaluation import ByMeasure
 from podium.measures.inputs import Inputs
-from podium.measures.measure_dict import ByMeasure
 from podium.measures.names import parse_measure
 from podium.measures.registry import Measure
 from podium.registry import unknown_name

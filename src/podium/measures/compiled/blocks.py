@@ -12,7 +12,7 @@ import numpy as np
 from podium.data.ids import string_buffers
 from podium.errors import DataError
 from podium.kernels import Floats, Ints
-from podium.measures.compiled.arrays import Positions
+from podium.measures.compiled import Positions
 from podium.measures.compiled.ideal import (
     AS_UNJUDGED,
     AS_ZERO,

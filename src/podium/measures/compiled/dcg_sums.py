@@ -9,7 +9,7 @@ from __future__ import annotations
 from podium.data.gains import exponential_gain
 from podium.kernels import Doubles, Floats, inner
 from podium.measures.arguments import EXPONENTIAL, LINEAR
-from podium.measures.compiled.arrays import Positions
+from podium.measures.compiled import Positions
 
 
 @inner

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.kernels import Ints, kernel
-from podium.measures.compiled.arrays import Booleans, Positions
+from podium.measures.compiled import Booleans, Positions
 
 # Up to this many documents it is fastest to count, for each, those with larger scores.
 _COUNTED = 512

@@ -10,7 +10,7 @@ import numpy as np
 from podium.data.gains import DISCOUNTS as DISCOUNT_NAMES
 from podium.data.gains import GAINS as GAIN_NAMES
 from podium.kernels import Doubles, Floats, inner
-from podium.measures.compiled.arrays import Positions
+from podium.measures.compiled import Positions
 from podium.measures.parameters import Parameter, integer_from, number_between, word_or_numbers
 
 Rel: TypeAlias = Annotated[

@@ -6,7 +6,7 @@ from math import floor, isnan, log, nan
 from typing import Annotated
 
 from podium.kernels import Doubles, Floats, inner
-from podium.measures.compiled.arrays import Positions
+from podium.measures.compiled import Positions
 from podium.measures.definitions._shared import Rel, count_relevant, count_tied_hits
 from podium.measures.parameters import BY_CONVENTION, Parameter
 from podium.measures.registration import measure

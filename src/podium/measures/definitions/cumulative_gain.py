@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import log2, nan
 
 from podium.kernels import Doubles, Floats
-from podium.measures.compiled.arrays import Positions
+from podium.measures.compiled import Positions
 from podium.measures.compiled.dcg_sums import best_dcg, dcg, expected_dcg, gain, scale_of
 from podium.measures.definitions._shared import (
     Discounts,

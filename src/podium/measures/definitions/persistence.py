@@ -7,7 +7,7 @@ from math import isnan, nan
 import numpy as np
 
 from podium.kernels import Doubles, Floats, inner
-from podium.measures.compiled.arrays import Positions
+from podium.measures.compiled import Positions
 from podium.measures.definitions._shared import Persistence, Rel, count_larger, count_relevant
 from podium.measures.parameters import BY_CONVENTION
 from podium.measures.registration import measure

@@ -6,7 +6,7 @@ from math import inf, isnan, nan
 from typing import Annotated
 
 from podium.kernels import Floats, inner
-from podium.measures.compiled.arrays import Positions
+from podium.measures.compiled import Positions
 from podium.measures.definitions._shared import Rel, count_hits, count_relevant, expected_hits
 from podium.measures.parameters import BY_CONVENTION, Parameter, number_between
 from podium.measures.registration import measure

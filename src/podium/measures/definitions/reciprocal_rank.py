@@ -9,7 +9,7 @@ import numpy as np
 from podium.data.gains import exponential_gain
 from podium.kernels import Doubles, Floats, inner
 from podium.measures.arguments import EXPONENTIAL
-from podium.measures.compiled.arrays import Positions
+from podium.measures.compiled import Positions
 from podium.measures.compiled.dcg_sums import gain
 from podium.measures.definitions._shared import Rel, TopK, count_tied_hits, top_k_labels
 from podium.measures.parameters import BY_CONVENTION, Parameter, number_between

@@ -7,7 +7,7 @@ from math import nan
 import numpy as np
 
 from podium.kernels import Doubles, Floats, inner
-from podium.measures.compiled.arrays import Positions
+from podium.measures.compiled import Positions
 from podium.measures.compiled.dcg_sums import gain, scale_of
 from podium.measures.definitions._shared import Discounts, Gains, TopK, count_larger
 from podium.measures.parameters import BY_CONVENTION
