@@ -202,7 +202,7 @@ def read_signature(
 def _parameter(
     parameter: Parameter, taken: inspect.Parameter, hint: Any, measure: str
 ) -> Parameter:
-    """Complete a parameter by what the function says of it."""
+    """Complete a parameter by the name, type and default in the function."""
     if taken.name in EVALUATION_ARGUMENTS:
         if taken.default is not BY_CONVENTION:
             raise ArgumentError(
@@ -242,7 +242,7 @@ def _hints(function: Callable[..., float]) -> dict[str, Any]:
 
 
 def _documented(function: Callable[..., float]) -> dict[str, str]:
-    """Read what the docstring says of each parameter under ``Args:``."""
+    """Read the description of each parameter from ``Args:`` in the docstring."""
     section = (inspect.getdoc(function) or "").partition("\nArgs:\n")[2]
     entries = re.findall(r"^    (\w+): (.+(?:\n        .+)*)", section, re.MULTILINE)
     return {name: re.sub(r"\s+", " ", doc) for name, doc in entries}

@@ -26,7 +26,7 @@ _FAMILIES = {
     "success": ("1,5,10", True),
     "unj": ("5,10,20", True),
 }
-# Of these, names that Podium has for the whole list.
+# Names among these that Podium has for the whole list.
 _WHOLE_LIST = {"P", "recall", "success"}
 
 RUN_ID, RELEVANCE_STRING = "runid", "relstring"
@@ -73,7 +73,7 @@ class TrecMeasure:
         name: The name that is printed.
         measure: The measure; None for those that are text.
         per_query: Whether it is printed for each query.
-        length: Of a string of relevance levels, how many documents it shows; else 0.
+        length: How many documents a string of relevance levels shows; 0 for measures.
     """
 
     name: str

@@ -90,7 +90,7 @@ class RequirementResult:
         bound: What it must be shown to be beyond.
         limit: The end of the one-sided interval of ``value``, at the level of the test, which has
             to be beyond the bound; NaN for a single query, and where one has most of the weight.
-        p_value: Of the one-sided test.
+        p_value: The p-value of the one-sided test.
         unseen: The chance that losses which would bring ``value`` to the bound are in none of the
             queries, if such a query loses all that the baseline's best one has; the p-value is no
             smaller. Where it is not below the level, there are too few queries to decide.
@@ -360,7 +360,7 @@ def _tested(
     if requirement.against_baseline:
         values = differences_of(values, requirement.factor * table[:, 0])
     weights = comparison.query_weights
-    # Of losses, smaller values are better: their negative has to be above the bound's.
+    # Smaller losses are better: their negative has to be above the bound's.
     sign = 1.0 if requirement.measure.larger_is_better else -1.0
     # A query that is not among these can lose what a system without results would lose here.
     nothing = comparison.empty_values[requirement.measure][part.members]
@@ -442,7 +442,7 @@ class Requirement:
     test, so the bound itself is not enough: ``>`` and ``>=`` ask for the same.
 
     Attributes:
-        text: As it was written.
+        text: The text as it was written.
         name: The measure as it was written, which may name a tool's conventions.
         measure: The measure.
         factor: 1 for the baseline, 0 for a bound of its own, 0.99 for ``baseline - 1%``.

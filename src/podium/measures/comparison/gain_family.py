@@ -21,24 +21,24 @@ def member_values(
     own_gains: Doubles,
     discounts: NDArray[np.float64],
     highest: float,
-    normalised: bool,
+    normalized: bool,
     nothing: float,
 ) -> NDArray[np.float64]:
     """The value of each query under each member: queries x gains x discounts.
 
     Args:
-        lists: Of the queries.
-        bases: Of gains ``(b^label - 1) / (b - 1)``, in units of the highest label's gain.
+        lists: The lists of the queries.
+        bases: The b of gains ``(b^label - 1) / (b - 1)``, in units of the highest label's gain.
         own_gains: The gain of each integer label, as one more kind of gains; or empty.
         discounts: A row for each kind of discounts, a column for each rank that counts. All rows
             fall and rise together.
         highest: The highest label of all queries, in units of whose gain DCG's are.
-        normalised: Whether the measure is nDCG, whose gains are in units of that of each query's
+        normalized: Whether the measure is nDCG, whose gains are in units of that of each query's
             own highest label.
         nothing: The value of nDCG where the ideal DCG is 0.
     """
     values = np.empty((len(lists.sizes), len(bases) + bool(len(own_gains)), len(discounts)))
-    _fill(*lists, bases, own_gains, discounts, highest, normalised, nothing, values)
+    _fill(*lists, bases, own_gains, discounts, highest, normalized, nothing, values)
     return values
 
 
@@ -85,7 +85,7 @@ def _fill(
     own_gains: Doubles,
     discounts: NDArray[np.float64],
     highest: float,
-    normalised: bool,
+    normalized: bool,
     nothing: float,
     values: NDArray[np.float64],
 ) -> None:
@@ -131,7 +131,7 @@ def _fill(
             for kind in range(kinds):
                 best[code, kind] += discounts[kind, ranks[position]]
         unit = highest
-        if normalised and count:
+        if normalized and count:
             unit = float(grades[0])
         for row in range(len(bases)):
             total, ideal_total = np.zeros(kinds), np.zeros(kinds)
@@ -140,7 +140,7 @@ def _fill(
                 for kind in range(kinds):
                     total[kind] += gain * weights[code, kind]
                     ideal_total[kind] += gain * best[code, kind]
-            _share(total, ideal_total, normalised, nothing, values[query, row])
+            _share(total, ideal_total, normalized, nothing, values[query, row])
         if len(own_gains):
             # These need not rise with the labels, so the ideal order may be another.
             pool_gains = np.empty(len(pool))
@@ -153,17 +153,17 @@ def _fill(
                     total[kind] += own_gains[int(grades[code])] * weights[code, kind]
                 for position in range(min(len(pool), reach)):
                     ideal_total[kind] += pool_gains[position] * discounts[kind, ranks[position]]
-            _share(total, ideal_total, normalised, nothing, values[query, len(bases)])
+            _share(total, ideal_total, normalized, nothing, values[query, len(bases)])
 
 
 @inner
 def _share(
-    total: Doubles, best: Doubles, normalised: bool, nothing: float, values: Doubles
+    total: Doubles, best: Doubles, normalized: bool, nothing: float, values: Doubles
 ) -> None:
     """The totals, as a share of the best ones if they are to be."""
     for kind in range(len(values)):
         values[kind] = total[kind]
-        if normalised:
+        if normalized:
             values[kind] = total[kind] / best[kind] if best[kind] > 0.0 else nothing
 
 
@@ -173,7 +173,7 @@ def add_counts(
     """Add how many documents of each grade are at each rank, in the mean over ties.
 
     Args:
-        lists: Of the queries.
+        lists: The lists of the queries.
         keep: Which queries count.
         grades: All grades above 0, largest first.
         sign: 1 to add, -1 to subtract.
@@ -295,8 +295,8 @@ class Lists(NamedTuple):
     """Ranked and ideal lists of some queries, one after the other.
 
     Attributes:
-        labels: Of the ranked documents, as far as the cut-off and all that are tied with the last;
-            NaN where a document was not judged.
+        labels: The labels of the ranked documents, as far as the cut-off and all that are tied with
+            the last; NaN where a document was not judged.
         ends: For each of them the position in its list after the last document that it is tied
             with, where ties are averaged over; else the next position.
         starts: Where each query's list begins, and the number of documents last.

@@ -52,7 +52,7 @@ class JudgingPlan:
             not known of how likely these are; None without ``expected``.
         why_unknown: Why nothing is expected; "" if something is.
         least: What the difference will be at least, whatever the labels of unjudged documents down
-            to the cut-off, with all others left unjudged; None if there are too many to say.
+            to the cut-off, with all others left unjudged; None if there are too many to know.
         most: What it will be at most.
         exact: Whether labels exist that give ``least`` and ``most``; else these may be wide.
         bound: What the difference is held against.
@@ -78,7 +78,7 @@ class JudgingPlan:
     def unlikely_to_turn(self) -> bool | None:
         """Whether the difference is hardly ever on another side of the bound once all are judged.
 
-        Of the cases that are called so, at most 5 % turned where the other judgments are known
+        At most 5 % of the cases that are called so turned where the other judgments are known
         (``python -m benchmarks.statistics``). True where no labels can turn it, and None where
         nothing is expected.
         """
@@ -105,7 +105,7 @@ def next_judgments(
     bound: float = 0.0,
     conventions: Conventions | str | None = None,
 ) -> JudgingPlan:
-    """Choose the documents whose labels would tell most about a difference of two systems.
+    """Choose the documents whose labels matter most for a difference of two systems.
 
     Every label is tried on every unjudged document among the first results, and the measure
     evaluated. A document matters as much as the variance that its label gives the mean difference:

@@ -46,7 +46,7 @@ def difference_power(
 
     _check(deviation=deviation, level=level)
     if queries < 2 or difference <= 0:
-        # Of no difference, or one of the wrong sign, nothing is rightly shown.
+        # No difference, or one of the wrong sign, cannot be rightly shown.
         return 0.0
     if deviation == 0:
         return 1.0
@@ -209,7 +209,8 @@ def plan_queries(
     queries = len(comparison.query_ids)
     if queries < 2:
         raise DataError(
-            "a single query does not tell how differences vary", hint="Give at least two queries."
+            "how differences vary is not known from a single query",
+            hint="Give at least two queries.",
         )
     if comparison.query_weights is not None:
         raise DataError("queries have weights", hint="Compare without query_weight=.")

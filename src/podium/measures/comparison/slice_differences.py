@@ -34,7 +34,7 @@ class SliceDifference:
         mean: The mean difference.
         low: The lower end of its 95 % interval; NaN for a single query.
         high: The upper end.
-        p_value: Of the test that the comparison uses.
+        p_value: The p-value of the test that the comparison uses.
         q_value: Corrected by Benjamini and Hochberg: of the slices with values below 0.05, at most
             5 % are expected to be there by chance.
     """

@@ -44,7 +44,7 @@ class RankingPlan:
     """What measures must have in common to be computed on one ranking.
 
     Attributes:
-        conventions: Of which those on ties, labels and the pool matter here.
+        conventions: The conventions; those on ties, labels and the pool matter here.
         depth: How many documents of a query must be ranked; None means all.
         needs_ideal: Whether the pool's labels must be sorted.
         by_gains: The gains by which to sort them, if not by themselves.

@@ -120,7 +120,7 @@ class PreparedMeasure:
         choice = self.conventions
         if choice.nothing_relevant != "skip":
             value = choice.nothing_relevant
-            # Of a loss as much is lost as others lack: WKT stays a bound of 1 - nDCG.
+            # A loss is 1 minus what other measures are: WKT stays a bound of 1 - nDCG.
             values[np.isnan(values)] = value if self.definition.larger_is_better else 1.0 - value
         cut = self.cut_off
         if choice.short_list == "zero" and cut is not None:

@@ -29,7 +29,7 @@ def rank_rows(
     """Rank the queries ``first`` up to ``last`` by descending score, ties in input order.
 
     Args:
-        scores: Of all rows.
+        scores: The scores of all rows.
         offsets: Where each query's rows begin.
         first: The first query of the block.
         last: The query after the last.
