@@ -11,7 +11,13 @@ from podium.errors import ArgumentError
 from podium.measures import Comparison, as_markdown, compare, evaluate
 from podium.measures.comparison.html import cut_off_curves
 from podium.measures.comparison.result import coherent_cell
-from podium.measures.comparison.statistics import holm, mean_interval, paired_difference, tukey
+from podium.measures.comparison.statistics import (
+    OnRequest,
+    holm,
+    mean_interval,
+    paired_difference,
+    tukey,
+)
 from podium.measures.conventions import Conventions
 
 SYSTEMS = ("old", "new", "other")
@@ -94,6 +100,32 @@ def test_each_system_is_compared_with_the_first(seed: int) -> None:
         assert verdict.coherence.difference == pytest.approx(verdict.difference.mean)
     assert list(result.verdicts["nDCG@4"]) == ["new", "other"]
     assert result.baseline == "old"
+
+
+def test_what_is_computed_from_values_is_computed_when_it_is_read_and_once() -> None:
+    data, systems = graded(10)
+    result = compare("nDCG@4", data, systems)
+    computed = {"summaries", "verdicts", "tukey", "coherences"}
+    assert computed.isdisjoint(vars(result))
+    verdict = result.verdicts["nDCG@4"]["new"]
+    assert "difference" not in vars(verdict)
+    text = str(result)
+    assert computed <= vars(result).keys()
+    assert result.verdicts["nDCG@4"]["new"] is verdict
+    assert verdict.coherence is verdict.coherence
+    assert str(result) == text
+    calls = []
+    numbers = OnRequest("ab", lambda key: calls.append(key) or len(calls))
+    assert (numbers["b"], numbers["b"], dict(numbers)) == (1, 1, {"a": 2, "b": 1})
+    with pytest.raises(KeyError):
+        numbers["c"]
+
+
+def test_values_from_elsewhere_have_no_coherence() -> None:
+    data, systems = graded(10)
+    result = replace(compare("nDCG@4", data, systems), source=None)
+    assert result.verdicts["nDCG@4"]["new"].coherence is None
+    assert {row[-1] for row in result.rows()} == {""}
 
 
 def test_a_p_value_at_the_level_is_not_significant() -> None:

@@ -14,6 +14,7 @@ from podium.measures import (
     AP,
     PRESETS,
     Conventions,
+    P,
     compare,
     conventions_for,
     conventions_text,
@@ -23,6 +24,7 @@ from podium.measures import (
     parse_measure,
 )
 from podium.measures.names import read_spellings
+from podium.measures.presets import resolve_measure, resolve_measures
 from podium.measures.registry import measure_definitions
 from tests.cli.run_podium import fail, succeed
 from tests.measures.queries import as_dicts, dl21, judged_runs
@@ -93,6 +95,18 @@ def test_whose_name_it_is(name: str, tool: str | None) -> None:
     assert conventions_for(name, "letor4") == PRESETS["letor4"]
     mine = Conventions(ties="worst")
     assert conventions_for([name], mine) is mine
+
+
+def test_measures_are_resolved_together_with_their_conventions() -> None:
+    measures, conventions = resolve_measures(["P.5,10", "P_10", "map"], None)
+    assert measures == [P @ 5, P @ 10, AP]
+    assert conventions == PRESETS["trec_eval"]
+    assert resolve_measures(["P.5", AP], "ranx") == ([P @ 5, AP], PRESETS["ranx"])
+    assert resolve_measure("ndcg_cut_10", None) == (nDCG @ 10, PRESETS["trec_eval"])
+    with pytest.raises(ArgumentError, match=r"'P\.5,10' is 2 measures"):
+        resolve_measure("P.5,10", None)
+    with pytest.raises(ArgumentError, match="there are no measures"):
+        resolve_measures([], None)
 
 
 def test_the_names_of_all_measures_are_podiums() -> None:

@@ -89,7 +89,7 @@ def measure(
         ideal_by_gain: Whether ``ideal`` is to be by gain where users give gains that do not
             rise with the labels.
         monotone: Whether a list is never worse for the better of two labels at the better rank:
-            then what unjudged documents could change has bounds, however many they are.
+            then what many unjudged documents could change has bounds.
         aggregate: How the values of queries become one: their mean, their sum (counts), or their
             geometric mean, in which a value is at least 0.00001.
         knows_the_pool: Whether the function gets labels below 0, of documents that are in the pool
@@ -116,7 +116,7 @@ def measure(
     def register_function(function: Callable[..., float]) -> Measure:
         name = chosen_name or function.__name__
         signature = read_signature(function, name)
-        formula, formula_signature = (None, None) if expected is None else (function, signature)
+        formula, formula_signature = (function, signature) if expected is True else (None, None)
         if callable(expected):
             formula = expected
             formula_signature = read_signature(expected, name, signature.parameters)
