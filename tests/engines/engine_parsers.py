@@ -42,7 +42,7 @@ class EngineParser:
 
     def __enter__(self) -> Self:
         command = [
-            java_home(21) / "bin/java", "-Xmx512m", "-XX:TieredStopAtLevel=1",
+            str(java_home(21) / "bin/java"), "-Xmx512m", "-XX:TieredStopAtLevel=1",
             "-cp", f"{ENGINES / self.name}/*", PARSERS[self.name],
         ]  # fmt: skip
         # It ends with its standard input, so also when its parent is killed.

@@ -241,7 +241,9 @@ def test_vespa_takes_deep_and_large_models(vespa_parser):
         written = TARGETS["vespa"].write(Request(model, model.feature_names, "podium", "8"))
         rows = random.random((20, model.features)).astype(np.float32) * 200.0
         rows[random.random(rows.shape) < 0.1] = np.nan
-        scores = vespa_parser.score_files(written.files, model.feature_names, rows)
+        scores = vespa_parser.score_files(
+            written.files, model.feature_names, rows.astype(np.float64)
+        )
         assert np.array_equal(scores, model.predict(rows))
 
 
@@ -262,7 +264,7 @@ def vespa_scores(parser: EngineParser, model: TreeModel, names: tuple[str, ...])
     )
     request = Request(model, names, "podium", "8", extractors=extractors)
     files = TARGETS["vespa"].write(request).files
-    rows = np.eye(len(names), dtype=np.float32)
+    rows = np.eye(len(names))
     scores: list[float] = parser.score_files(files, names, rows, fields).tolist()
     return scores
 

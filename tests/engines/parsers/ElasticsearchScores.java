@@ -4,6 +4,7 @@ import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
 import java.util.stream.Stream;
+import org.elasticsearch.common.logging.LogConfigurator;
 import org.elasticsearch.common.settings.Settings;
 import org.elasticsearch.search.SearchModule;
 import org.elasticsearch.xcontent.NamedXContentRegistry;
@@ -47,6 +48,7 @@ class ElasticsearchScores extends FolderScores {
     }
 
     public static void main(String[] none) throws IOException {
+        LogConfigurator.configureESLogging();
         new ElasticsearchScores().run();
     }
 }

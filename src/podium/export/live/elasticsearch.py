@@ -9,6 +9,7 @@ from podium.export.live.golden_index import GoldenIndex, require_server_version
 from podium.export.live.http_client import EngineClient
 from podium.export.targets.elasticsearch import MODEL, Elasticsearch, adds_shift, score_shift
 from podium.export.targets.opensearch import field_value
+from podium.export.trees import TreeModel
 from podium.kernels import Doubles
 
 _TITLE = "Elasticsearch"
@@ -62,4 +63,4 @@ class ElasticsearchEngine:
 
 def _added(export: ExportFolder) -> float:
     written = Elasticsearch().read(export.target_files(), export.manifest.features)
-    return score_shift(written.model)
+    return score_shift(written.model) if isinstance(written.model, TreeModel) else 0.0
