@@ -10,7 +10,7 @@ from typing import Any, Never, TypeAlias
 
 import numpy as np
 
-from podium.data.columns import are_numbers
+from podium.data.columns import are_numbers, numbered_names
 from podium.errors import ArgumentError, DataError
 from podium.export.catboost_file import read_catboost
 from podium.export.feature_names import check_feature_names
@@ -138,6 +138,8 @@ class ModelRanker(Ranker, abstract=True):
         self.model = model
         self.content = content
         names = model.feature_names
+        if names == tuple(f"Column_{number}" for number in range(len(names))):
+            names = numbered_names(len(names))  # LightGBM's names of columns without any
         with self._fitting(names, not are_numbers(names), None):
             pass
 
