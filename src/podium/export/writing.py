@@ -105,7 +105,7 @@ def export_ranker(
             f"{shortened(repr(options.model_name))} cannot be the name of a model",
             hint="Use letters, digits and underscores, no digit first.",
         )
-    names = engine_names(model.feature_names)
+    names = engine_names(model.feature_names, writer.reserved_names)
     request = Request(
         model=model,
         names=names,

@@ -1,4 +1,4 @@
-"""Elasticsearch with its own learning to rank (8.12 or later, with a licence for it)."""
+"""Elasticsearch with its own learning to rank (8.15 or later, with a licence for it)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from podium.export.folder import ExportFolder
 from podium.export.live.golden_documents import BATCH, safe_name
 from podium.export.live.golden_index import GoldenIndex, require_server_version
 from podium.export.live.http_client import EngineClient
-from podium.export.targets.elasticsearch import MODEL
+from podium.export.targets.elasticsearch import MODEL, Elasticsearch, adds_shift, score_shift
 from podium.export.targets.opensearch import field_value
+from podium.export.trees import TreeModel
 from podium.kernels import Doubles
 
 _TITLE = "Elasticsearch"
@@ -29,7 +30,12 @@ class ElasticsearchEngine:
             client.request("PUT", f"_ml/trained_models/{name}", export.read(MODEL))
 
     def score(self, export: ExportFolder, values: Doubles) -> Doubles:
-        """Score rows: one document per row, in an index of its own, which is deleted."""
+        """Score rows: one document per row, in an index of its own, which is deleted.
+
+        What the version adds to every score, so that none is negative, is subtracted. It follows
+        from the leaves of the export, not from the scores: a model there whose leaves are others
+        has scores that stay off.
+        """
         config = export.read_json(MODEL)["inference_config"]["learning_to_rank"]
         for each in config["feature_extractors"]:
             extractor = each["query_extractor"]
@@ -42,7 +48,8 @@ class ElasticsearchEngine:
         name = safe_name(export.manifest.model_name)
         names = export.engine_names
         with EngineClient(self.url, _TITLE) as client, GoldenIndex(client, names, values) as index:
-            return index.scores(
+            version = require_server_version(client, export)
+            scores = index.scores(
                 lambda rows: {
                     "query": {"constant_score": {"filter": rows}},
                     "rescore": {
@@ -51,3 +58,9 @@ class ElasticsearchEngine:
                     },
                 }
             )
+        return scores - _added(export) if adds_shift(version) else scores
+
+
+def _added(export: ExportFolder) -> float:
+    written = Elasticsearch().read(export.target_files(), export.manifest.features)
+    return score_shift(written.model) if isinstance(written.model, TreeModel) else 0.0
