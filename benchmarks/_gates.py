@@ -21,6 +21,9 @@ from podium.measures import (
     evaluate,
     parse_measure,
     queries_needed,
+    require,
+    search_slices,
+    slice_differences,
 )
 from podium.measures.comparison.one_sided import mean_above
 from podium.measures.comparison.unjudged import LabelTrial, trial_bounds
@@ -117,10 +120,6 @@ def _comparison(values: Doubles) -> Comparison:
         left_out=0,
         values=ByMeasure({measure: values}),
         empty_values=ByMeasure({measure: np.zeros(len(values))}),
-        summaries=ByMeasure({}),
-        verdicts=ByMeasure({}),
-        curves={},
-        curve_of="",
         conventions="podium",
         test="t",
     )
@@ -142,7 +141,7 @@ def slice_discoveries(repeats: int, *, planted: int, seed: int) -> tuple[list[fl
         properties = {
             "kind": {f"q{query}": f"k{each}" for query, each in enumerate(kind.tolist())},
         }
-        rows = _comparison(values).slices(properties)
+        rows = slice_differences(_comparison(values), properties)
         called = [row.name for row in rows if row.q_value < _LEVEL]
         true = [name for name in called if int(name.removeprefix("kind=k")) < planted]
         shares.append((len(called) - len(true)) / max(len(called), 1))
@@ -159,7 +158,7 @@ def searched_discoveries(repeats: int, *, seed: int) -> float:
             "words": dict(_numbered(random.integers(1, 20, 200).tolist())),
             "kind": dict(_numbered([f"k{each}" for each in random.integers(0, 4, 200)])),
         }
-        rows = _comparison(ndcg(random, 200, 2)).search_slices(properties, seed=repeat)
+        rows = search_slices(_comparison(ndcg(random, 200, 2)), properties, seed=repeat)
         false += any(row.q_value < _LEVEL for row in rows)
     return false / repeats
 
@@ -176,7 +175,7 @@ def false_alarms(repeats: int, draw: Draw, queries: int, *, margin: float, seed:
     for _ in range(repeats):
         values = draw(random, queries, 2)
         values[:, 1] -= margin
-        passed += _comparison(values).require(requirement).shown
+        passed += require(_comparison(values), requirement).shown
     return passed / repeats
 
 

@@ -26,7 +26,7 @@ from podium.data import Dataset, Rankings
 from podium.data.atomic import atomic_write
 from podium.data.normalise import normalise_features
 from podium.kernels import Doubles
-from podium.measures import Comparison, compare
+from podium.measures import Comparison, compare, plan_queries
 from podium.rankers import LinearRanker, TextRanker
 from podium.rankers.text_bi_encoder import BiEncoder
 
@@ -275,7 +275,7 @@ def table(compared: Comparison) -> list[str]:
 def _needed(compared: Comparison, system: str, difference: float) -> str:
     if difference == 0:
         return "-"
-    plans = compared.plan(difference=abs(difference), power=0.8, level=0.05)
+    plans = plan_queries(compared, difference=abs(difference), power=0.8, level=0.05)
     needed = next(plan.needed for plan in plans if plan.system == system)
     return "-" if needed is None else f"{needed:,}"
 

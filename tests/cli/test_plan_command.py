@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from podium.data import Judgments, Rankings, write_qrels, write_run
-from podium.measures import compare, next_judgments
+from podium.measures import compare, next_judgments, plan_queries
 from tests.cli.run_podium import fail, podium, succeed
 
 FILES = ("plan", "truth.qrels", "old.run", "new.run")
@@ -39,7 +39,9 @@ def test_queries_are_those_of_the_comparison() -> None:
     options = ("-m", "AP", "--difference", "0.03", "--power", "0.9", "--level", "0.1")
     (printed,) = json.loads(succeed(*FILES, *options, "--json"))
     runs = {"old": "old.run", "new": "new.run"}
-    (plan,) = compare("AP", "truth.qrels", runs).plan(difference=0.03, power=0.9, level=0.1)
+    (plan,) = plan_queries(
+        compare("AP", "truth.qrels", runs), difference=0.03, power=0.9, level=0.1
+    )
     assert printed == {**vars(plan), "measure": "AP"}
     table = [line.split("\t") for line in succeed(*FILES, *options).splitlines()]
     assert table[0] == [

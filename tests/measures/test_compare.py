@@ -10,7 +10,6 @@ from podium.data import Dataset, Judgments, Rankings, read_qrels, read_run
 from podium.errors import ArgumentError, DataError
 from podium.measures import (
     AP,
-    ByMeasure,
     Measure,
     as_html,
     as_json,
@@ -20,8 +19,8 @@ from podium.measures import (
     evaluate,
     nDCG,
 )
-from podium.measures.comparison.formats import notes
-from podium.measures.comparison.result import HEADINGS
+from podium.measures.comparison.html import cut_off_curves
+from podium.measures.comparison.result import HEADINGS, coherent_cell, notes
 from podium.measures.comparison.statistics import holm, paired_difference
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "trec"
@@ -114,10 +113,8 @@ def test_stars_are_for_p_values_below_a_twentieth() -> None:
     # Six queries: corrected, 0.0625 has no star; alone, 0.03125 has one.
     alone = compare("RR", data, {name: systems[name] for name in ("bad", "good")})
     assert alone.rows()[1][HEADINGS.index("difference")] == "+0.5000*"
-    between = replace(alone.verdicts["RR"]["good"], corrected={"t": 0.07, "sign": 0.0499})
-    assert not between.is_significant("t")
-    assert between.is_significant("sign")
-    assert between.is_significant("t", level=0.1)
+    assert alone.verdicts["RR"]["good"].is_significant("sign")
+    assert not alone.verdicts["RR"]["good"].is_significant("sign", level=0.03)
 
 
 def test_one_query_is_not_significant() -> None:
@@ -155,28 +152,26 @@ def test_the_coherent_cell() -> None:
 )
 def test_a_whole_share_is_of_the_whole_family(share: float, text: str) -> None:
     judgments, runs = made_up()
-    result = compare("nDCG@5", judgments, runs)
-    verdict = result.verdicts["nDCG@5"]["new"]
-    assert verdict.coherence is not None
-    changed = replace(verdict, coherence=replace(verdict.coherence, keeps=share, unanimous=False))
-    again = replace(result, verdicts=ByMeasure({nDCG @ 5: {"new": changed}}))
-    assert again.rows()[1][-1] == text
+    coherence = compare("nDCG@5", judgments, runs).verdicts["nDCG@5"]["new"].coherence
+    assert coherence is not None
+    assert coherent_cell(replace(coherence, keeps=share, unanimous=False)) == text
 
 
 def test_curves_are_means_at_every_cut_off() -> None:
     judgments, runs = made_up(8)
     runs["new"] = runs["new"].select(np.arange(6))
     result = compare(["AP", "nDCG@3"], judgments, runs, conventions="trec_eval")
-    assert result.curve_of == "nDCG"
+    curves = cut_off_curves(result)
+    assert curves is not None
+    assert (curves.measure, curves.cut_offs) == ("nDCG", (1, 2, 3, 4, 5, 6))
     kept = list(result.query_ids)
     for name, run in runs.items():
-        curve = result.curves[name]
-        assert curve.cut_offs == (1, 2, 3, 4, 5, 6)
-        for cut_off, mean in zip(curve.cut_offs, curve.means, strict=True):
+        for cut_off, mean in zip(curves.cut_offs, curves.means[name], strict=True):
             values = evaluate(f"nDCG@{cut_off}", judgments, run, conventions="trec_eval")
             own = dict(zip(values.query_ids.to_pylist(), values[f"nDCG@{cut_off}"], strict=True))
             assert mean == pytest.approx(np.mean([own[query] for query in kept]))
-    assert compare("AP", judgments, runs, conventions="trec_eval").curves == {}
+    assert cut_off_curves(compare("AP", judgments, runs, conventions="trec_eval")) is None
+    assert cut_off_curves(replace(result, source=None)) is None
 
 
 def test_queries_that_one_system_lacks_are_left_out_for_all() -> None:

@@ -8,9 +8,16 @@ import pytest
 
 from podium.data import Dataset
 from podium.errors import ArgumentError
-from podium.measures import ByMeasure, Comparison, as_markdown, compare, evaluate, nDCG
-from podium.measures.comparison.result import HEADINGS
-from podium.measures.comparison.statistics import holm, mean_interval, paired_difference, tukey
+from podium.measures import Comparison, as_markdown, compare, evaluate
+from podium.measures.comparison.html import cut_off_curves
+from podium.measures.comparison.result import coherent_cell
+from podium.measures.comparison.statistics import (
+    OnRequest,
+    holm,
+    mean_interval,
+    paired_difference,
+    tukey,
+)
 from podium.measures.conventions import Conventions
 
 SYSTEMS = ("old", "new", "other")
@@ -95,12 +102,37 @@ def test_each_system_is_compared_with_the_first(seed: int) -> None:
     assert result.baseline == "old"
 
 
+def test_what_is_computed_from_values_is_computed_when_it_is_read_and_once() -> None:
+    data, systems = graded(10)
+    result = compare("nDCG@4", data, systems)
+    computed = {"summaries", "verdicts", "tukey", "coherences"}
+    assert computed.isdisjoint(vars(result))
+    verdict = result.verdicts["nDCG@4"]["new"]
+    assert "difference" not in vars(verdict)
+    text = str(result)
+    assert computed <= vars(result).keys()
+    assert result.verdicts["nDCG@4"]["new"] is verdict
+    assert verdict.coherence is verdict.coherence
+    assert str(result) == text
+    calls = []
+    numbers = OnRequest("ab", lambda key: calls.append(key) or len(calls))
+    assert (numbers["b"], numbers["b"], dict(numbers)) == (1, 1, {"a": 2, "b": 1})
+    with pytest.raises(KeyError):
+        numbers["c"]
+
+
+def test_values_from_elsewhere_have_no_coherence() -> None:
+    data, systems = graded(10)
+    result = replace(compare("nDCG@4", data, systems), source=None)
+    assert result.verdicts["nDCG@4"]["new"].coherence is None
+    assert {row[-1] for row in result.rows()} == {""}
+
+
 def test_a_p_value_at_the_level_is_not_significant() -> None:
     verdict = reciprocal_ranks("00", "11").verdicts["RR"]["new"]
-    at_level = replace(verdict, corrected={"t": 0.05, "sign": math.nextafter(0.05, 0)})
-    assert not at_level.is_significant("t")
-    assert at_level.is_significant("sign")
-    assert at_level.is_significant("t", level=0.051)
+    p_value = verdict.corrected["randomisation"]
+    assert not verdict.is_significant("randomisation", level=p_value)
+    assert verdict.is_significant("randomisation", level=math.nextafter(p_value, 1))
 
 
 @pytest.mark.parametrize(("share", "text"), [(0.0, "0%"), (0.004, "1%"), (0.996, "99%")])
@@ -110,10 +142,7 @@ def test_a_share_of_nothing_is_0(share: float, text: str) -> None:
     verdict = result.verdicts["nDCG@3"]["new"]
     assert verdict.coherence is not None
     tried = replace(verdict.coherence, keeps=share, unanimous=False, difference=0.25)
-    again = replace(
-        result, verdicts=ByMeasure({nDCG @ 3: {"new": replace(verdict, coherence=tried)}})
-    )
-    assert again.rows()[1][HEADINGS.index("coherent")] == text
+    assert coherent_cell(tried) == text
 
 
 def test_the_seed_draws_the_signs() -> None:
@@ -157,21 +186,22 @@ def test_unknown_tests_are_refused() -> None:
 def test_a_curve_has_twice_the_cut_off_or_steps_of_five(cut_off: int, expected: range) -> None:
     data, systems = graded(3)
     result = compare(["RR", f"nDCG@{cut_off}", "DCG@3"], data, systems)
-    assert result.curve_of == "nDCG"
-    assert list(result.curves) == list(SYSTEMS)
-    for name, curve in result.curves.items():
-        assert curve.cut_offs == tuple(expected)
+    curves = cut_off_curves(result)
+    assert curves is not None
+    assert (curves.measure, curves.cut_offs) == ("nDCG", tuple(expected))
+    assert list(curves.means) == list(SYSTEMS)
+    for name, curve in curves.means.items():
         means = [
             evaluate(f"nDCG@{each}", data, systems[name])[f"nDCG@{each}"].mean()
             for each in (expected[0], expected[-1])
         ]
-        assert [curve.means[0], curve.means[-1]] == pytest.approx(means)
+        assert [curve[0], curve[-1]] == pytest.approx(means)
 
 
 def test_measures_without_a_cut_off_have_no_curve() -> None:
     data, systems = graded(3)
     result = compare(["RR", "AP"], data, systems)
-    assert (result.curves, result.curve_of) == ({}, "")
+    assert cut_off_curves(result) is None
 
 
 def test_queries_without_a_value_are_named_and_counted() -> None:

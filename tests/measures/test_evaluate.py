@@ -10,7 +10,7 @@ import pytest
 from podium.data import Dataset, Judgments, Rankings
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.measures import Evaluation, P, concat_evaluations, evaluate, nDCG, parse_measure
-from podium.measures.measure_dict import ByMeasure
+from podium.measures.evaluation import ByMeasure
 
 LABELS = [0, 2, 1, 1, 0]
 SCORES = [0.1, 0.9, 0.5, 0.3, 0.8]

@@ -21,6 +21,7 @@ from podium.measures import (
     evaluate,
     next_judgments,
     parse_measure,
+    plan_queries,
     queries_needed,
 )
 from podium.measures.comparison.unjudged import (
@@ -106,7 +107,7 @@ def test_a_plan_is_of_the_deviation_of_the_differences() -> None:
         for _ in range(3)
     ]
     comparison = compare(["RR", "P@1"], truth, dict(zip("abc", runs, strict=True)))
-    plans = comparison.plan(difference=0.05, power=0.7, level=0.01)
+    plans = plan_queries(comparison, difference=0.05, power=0.7, level=0.01)
     assert [(repr(plan.measure), plan.system) for plan in plans] == list(
         itertools.product(["RR", "P@1"], ["b", "c"])
     )
@@ -118,7 +119,7 @@ def test_a_plan_is_of_the_deviation_of_the_differences() -> None:
     least = detectable_difference(deviation, 40, power=0.7, level=0.01)
     assert plans[3].detectable == pytest.approx(least)
     with pytest.raises(DataError, match="single query"):
-        compare("RR", {"q": {"a": 1}}, {"a": {"q": {"a": 1}}, "b": {"q": {"a": 1}}}).plan()
+        plan_queries(compare("RR", {"q": {"a": 1}}, {"a": {"q": {"a": 1}}, "b": {"q": {"a": 1}}}))
 
 
 TRUTH = {"p": {"a": 2, "b": 0, "z": 1}, "q": {"a": 1, "x": 0}}

@@ -15,12 +15,12 @@ from scipy import stats
 from benchmarks._null_queries import ndcg, reciprocal_rank
 from podium.data import Dataset, Preferences
 from podium.errors import ArgumentError, DataError
-from podium.measures import Look, Requirement, TopKLoss, compare, nDCG
+from podium.measures import Look, Requirement, TopKLoss, compare, nDCG, require
 from podium.measures.comparison.details import Details
 from podium.measures.comparison.formats import as_json
 from podium.measures.comparison.one_sided import MeanTest, mean_above, queries_to_show
 from podium.measures.comparison.statistics import holm
-from podium.measures.measure_dict import ByMeasure
+from podium.measures.evaluation import ByMeasure
 
 
 @pytest.mark.parametrize(
@@ -169,8 +169,12 @@ def made_up(queries: int = 60, gain: float = 0.8, *, systems: int = 2, seed: int
 def test_each_requirement_is_the_one_sided_test_of_its_differences() -> None:
     truth, runs = made_up()
     comparison = compare(["nDCG@5", "AP"], truth, runs)
-    decision = comparison.require(
-        "nDCG@5 >= baseline - 0.01", "AP > baseline + 0.02", "nDCG@5 >= baseline - 5%", "AP >= 0.6"
+    decision = require(
+        comparison,
+        "nDCG@5 >= baseline - 0.01",
+        "AP > baseline + 0.02",
+        "nDCG@5 >= baseline - 5%",
+        "AP >= 0.6",
     )
     ndcg5, ap = comparison.values["nDCG@5"], comparison.values["AP"]
     expected = [
@@ -191,7 +195,7 @@ def test_each_requirement_is_the_one_sided_test_of_its_differences() -> None:
 def test_one_requirement_that_is_not_shown_stops_the_system() -> None:
     truth, runs = made_up()
     comparison = compare("nDCG@5", truth, runs)
-    decision = comparison.require("nDCG@5 > baseline", "nDCG@5 >= 0.99")
+    decision = require(comparison, "nDCG@5 > baseline", "nDCG@5 >= 0.99")
     assert [result.shown for result in decision.results] == [True, False]
     assert not decision.shown
     assert decision.results[1].missing.startswith("the mean is not beyond the bound")
@@ -200,20 +204,20 @@ def test_one_requirement_that_is_not_shown_stops_the_system() -> None:
 def test_of_losses_smaller_values_have_to_be_shown() -> None:
     truth, runs = made_up()
     comparison = compare("TopKLoss(k=3)", truth, runs)
-    better = comparison.require("TopKLoss(k=3) < baseline").results[0]
+    better = require(comparison, "TopKLoss(k=3) < baseline").results[0]
     values = comparison.values["TopKLoss(k=3)"]
     test = mean_above(values[:, 0] - values[:, 1], 0.0, 0.05, values[:, 0].min() - 1.0)
     assert (better.value, better.limit) == pytest.approx((-test.mean, -test.low))
     assert better.shown
     assert better.limit < better.bound
     turned = dict(reversed(runs.items()))
-    worse = compare("TopKLoss(k=3)", truth, turned).require("TopKLoss(k=3) <= baseline + 0.001")
+    worse = require(compare("TopKLoss(k=3)", truth, turned), "TopKLoss(k=3) <= baseline + 0.001")
     assert not worse.shown
 
 
 def test_what_is_missing_is_a_number_of_queries() -> None:
     truth, runs = made_up(queries=30, gain=0.15)
-    result = compare("nDCG@5", truth, runs).require("nDCG@5 > baseline").results[0]
+    result = require(compare("nDCG@5", truth, runs), "nDCG@5 > baseline").results[0]
     assert not result.shown
     assert result.needed is not None
     assert result.needed > 30
@@ -226,7 +230,7 @@ def test_what_is_missing_is_a_number_of_queries() -> None:
     table = np.column_stack([np.full(30, 0.5), 0.5 + gains])
     comparison = compare("nDCG@5", truth, runs)
     wide = replace(comparison, values=ByMeasure({comparison.measures[0]: table}))
-    result = wide.require("nDCG@5 > baseline").results[0]
+    result = require(wide, "nDCG@5 > baseline").results[0]
     assert not result.shown
     assert result.unseen < 0.05
     assert result.missing == (
@@ -240,19 +244,19 @@ def test_the_same_run_twice_shows_nothing_with_too_few_queries(queries: int, mar
     truth = {f"q{query}": {"a": 1} for query in range(queries)}
     run = {query: {"a": 2.0, "b": 1.0} for query in truth}
     comparison = compare("P@1", truth, {"old": run, "new": run})
-    result = comparison.require(f"P@1 >= baseline - {margin}").results[0]
+    result = require(comparison, f"P@1 >= baseline - {margin}").results[0]
     assert result.p_value == pytest.approx((1 - margin) ** queries)
     assert (result.shown, result.limit) == (False, pytest.approx(0.05 ** (1 / queries) - 1))
     assert result.needed == math.floor(math.log(0.05) / math.log(1 - margin)) + 1 > queries
-    assert not comparison.require("P@1 > baseline").shown
+    assert not require(comparison, "P@1 > baseline").shown
 
 
 def test_the_same_run_twice_is_not_inferior_with_enough_queries() -> None:
     truth = {f"q{query}": {"a": 1} for query in range(299)}
     run = {query: {"a": 2.0, "b": 1.0} for query in truth}
     comparison = compare("P@1", truth, {"old": run, "new": run})
-    assert comparison.require("P@1 >= baseline - 0.01").shown
-    assert not comparison.require("P@1 >= baseline - 0.01", look="1/5").shown
+    assert require(comparison, "P@1 >= baseline - 0.01").shown
+    assert not require(comparison, "P@1 >= baseline - 0.01", look="1/5").shown
 
 
 @pytest.mark.parametrize("queries", [5, 10, 20, 50, 200])
@@ -278,12 +282,12 @@ def test_queries_that_only_the_baseline_answers_are_not_left_out_in_silence() ->
     by_tool = compare("nDCG@5", truth, systems, conventions="trec_eval")
     assert by_tool.unanswered == {"new": by_tool.left_out}
     with pytest.raises(DataError, match=rf"'new' has no value for {by_tool.left_out} of the"):
-        by_tool.require("nDCG@5 >= baseline - 0.5")
-    assert compare("nDCG@5", truth, systems).require("nDCG@5 >= baseline - 0.6").shown
+        require(by_tool, "nDCG@5 >= baseline - 0.5")
+    assert require(compare("nDCG@5", truth, systems), "nDCG@5 >= baseline - 0.6").shown
     # Queries that the baseline lacks are no fault of the other system.
     other = compare("nDCG@5", truth, {"old": part, "new": runs["s1"]}, conventions="trec_eval")
     assert other.left_out == by_tool.left_out
-    assert other.require("nDCG@5 >= baseline - 0.5").shown
+    assert require(other, "nDCG@5 >= baseline - 0.5").shown
 
 
 @pytest.mark.parametrize("bound", ["baseline - 5", "-0.1"])
@@ -294,9 +298,9 @@ def test_bounds_that_a_system_without_results_would_meet_are_refused(bound: str)
     with pytest.raises(
         ArgumentError, match=f"that finds nothing: the baseline's mean is {mean:.4f}"
     ):
-        comparison.require(f"nDCG@5 >= {bound}")
+        require(comparison, f"nDCG@5 >= {bound}")
     # The largest margin that asks for something.
-    assert comparison.require(f"nDCG@5 >= baseline - {math.floor(mean * 1e6) / 1e6}").shown
+    assert require(comparison, f"nDCG@5 >= baseline - {math.floor(mean * 1e6) / 1e6}").shown
 
 
 def test_bounds_are_checked_in_each_slice_by_its_own_mean() -> None:
@@ -311,11 +315,11 @@ def test_bounds_are_checked_in_each_slice_by_its_own_mean() -> None:
     with pytest.raises(
         ArgumentError, match=r"finds nothing for language=de: the baseline's mean is 0\.0250"
     ):
-        comparison.require("RR >= baseline - 0.03 in each language", properties=language)
-    decision = comparison.require("RR >= baseline - 20% in each language", properties=language)
+        require(comparison, "RR >= baseline - 0.03 in each language", properties=language)
+    decision = require(comparison, "RR >= baseline - 20% in each language", properties=language)
     assert [each.shown for each in decision.results] == [False, True]
     # More than the mean of all queries (0.51), less than that of the slice.
-    assert comparison.require("RR >= baseline - 0.9 in language=en", properties=language).shown
+    assert require(comparison, "RR >= baseline - 0.9 in language=en", properties=language).shown
 
 
 def test_weights_count_where_bounds_are_checked() -> None:
@@ -324,9 +328,9 @@ def test_weights_count_where_bounds_are_checked() -> None:
     weight = {query: 99.0 if query < "q2" else 1.0 for query in truth}
     wish = "RR >= baseline - 0.5"
     with pytest.raises(ArgumentError, match=r"the baseline's mean is 0\.4000"):
-        compare("RR", truth, {"old": old, "new": old}).require(wish)
+        require(compare("RR", truth, {"old": old, "new": old}), wish)
     weighted = compare("RR", truth, {"old": old, "new": old}, query_weight=weight)
-    assert weighted.require(wish).results[0].queries == 30
+    assert require(weighted, wish).results[0].queries == 30
 
 
 @pytest.mark.parametrize(
@@ -346,8 +350,8 @@ def test_bounds_of_losses_that_a_system_without_results_would_meet_are_refused(
     comparison = compare(name, truth, {"old": run, "new": run})
     message = rf"finds nothing.*Give a bound below {of_nothing}, or ask for a gain: '{name[:3]}"
     with pytest.raises(ArgumentError, match=message):
-        comparison.require(wish)
-    assert comparison.require(f"{name} <= {float(of_nothing) - 1e-6:.6f}").results[0].queries == 60
+        require(comparison, wish)
+    assert require(comparison, f"{name} <= {float(of_nothing) - 1e-6:.6f}").results[0].queries == 60
 
 
 def test_what_a_system_without_results_has_is_measured_on_the_compared_queries() -> None:
@@ -358,8 +362,8 @@ def test_what_a_system_without_results_has_is_measured_on_the_compared_queries()
     comparison = compare("TopKLoss(k=3)", truth, {"old": good, "new": one})
     assert float(comparison.empty_values["TopKLoss(k=3)"].mean()) == 0.5
     with pytest.raises(ArgumentError, match=r"finds nothing.*Give a bound below 0\.5, or"):
-        comparison.require("TopKLoss(k=3) <= baseline + 0.6")
-    assert not comparison.require("TopKLoss(k=3) <= baseline + 0.4").shown
+        require(comparison, "TopKLoss(k=3) <= baseline + 0.6")
+    assert not require(comparison, "TopKLoss(k=3) <= baseline + 0.4").shown
 
     # Documents that are rightly left out count here: without results the mean is 999.5.
     utility = "Utility(weights=(1,-1,0,1),collection=1000)"
@@ -369,8 +373,8 @@ def test_what_a_system_without_results_has_is_measured_on_the_compared_queries()
     strict = "Utility(weights=(1,-1,-1,0))"
     comparison = compare(strict, truth, {"old": {"q1": {"a": 1.0}, "q3": {"a": 1.0}}, "new": one})
     with pytest.raises(ArgumentError, match=r"finds nothing.*Give a bound above -0\.5, or"):
-        comparison.require(f"{strict} >= -0.6")
-    assert not comparison.require(f"{strict} >= -0.45").shown
+        require(comparison, f"{strict} >= -0.6")
+    assert not require(comparison, f"{strict} >= -0.45").shown
 
 
 @pytest.mark.parametrize("conventions", ["podium", "trec_eval"])
@@ -403,15 +407,15 @@ def test_where_the_baseline_is_worse_than_no_results_any_bound_is_tested() -> No
         comparison = compare(
             measure, truth, runs | {"s0": {q: r | {"?": 9.0} for q, r in runs["s0"].items()}}
         )
-        assert comparison.require(wish).shown
+        assert require(comparison, wish).shown
     with pytest.raises(ArgumentError, match="finds nothing"):
-        compare("DCG(gains=(-1,0,9))@5", truth, runs).require("DCG(gains=(-1,0,9))@5 >= -0.5")
+        require(compare("DCG(gains=(-1,0,9))@5", truth, runs), "DCG(gains=(-1,0,9))@5 >= -0.5")
 
 
 def test_several_systems_are_corrected_by_holm_over_their_joint_claims() -> None:
     truth, runs = made_up(systems=4, gain=0.2)
     comparison = compare(["nDCG@5", "AP"], truth, runs)
-    decision = comparison.require("nDCG@5 > baseline", "AP > baseline")
+    decision = require(comparison, "nDCG@5 > baseline", "AP > baseline")
     systems = comparison.systems[1:]
     joint = [
         max(each.p_value for each in decision.results if each.system == name) for name in systems
@@ -432,7 +436,7 @@ def test_results_of_several_systems_are_plain_values() -> None:
     run = {query: {"a": 1.0} for query in truth}
     noisy = {query: {"a": 1.0, **({"b": 2.0} if query < "q13" else {})} for query in truth}
     comparison = compare("RR", truth, {"old": run, "new": noisy, "other": noisy})
-    decision = comparison.require("RR >= baseline - 0.4")
+    decision = require(comparison, "RR >= baseline - 0.4")
     assert {(type(each.corrected), each.shown) for each in decision.results} == {(float, True)}
     written = json.loads(as_json(comparison, Details(decision=decision)))
     assert [each["shown"] for each in written["decision"]["results"]] == [True, True]
@@ -485,7 +489,7 @@ def test_queries_needed_are_those_of_the_first_system_of_holms_correction() -> N
     for _ in range(100):
         table = 0.5 + random.normal(0.0, 0.1, (60, 4)) + [0.0, 0.02, 0.03, 0.04]
         values = ByMeasure({comparison.measures[0]: table})
-        decision = replace(comparison, values=values).require("nDCG@5 > baseline", "nDCG@5 >= 0.4")
+        decision = require(replace(comparison, values=values), "nDCG@5 > baseline", "nDCG@5 >= 0.4")
         for each in decision.results:
             if each.needed is not None:
                 tested = table[:, comparison.systems.index(each.system)]
@@ -504,10 +508,10 @@ def test_queries_needed_are_those_of_the_first_system_of_holms_correction() -> N
 def test_a_look_has_its_share_of_the_level() -> None:
     truth, runs = made_up(gain=0.25)
     comparison = compare("nDCG@5", truth, runs)
-    alone = comparison.require("nDCG@5 > baseline").results[0]
+    alone = require(comparison, "nDCG@5 > baseline").results[0]
     assert 0.01 < alone.p_value < 0.05
     assert alone.shown
-    second = comparison.require("nDCG@5 > baseline", look="2/5").results[0]
+    second = require(comparison, "nDCG@5 > baseline", look="2/5").results[0]
     assert not second.shown
     assert second.p_value == alone.p_value
     values = comparison.values["nDCG@5"]
@@ -521,14 +525,15 @@ def test_a_look_has_its_share_of_the_level() -> None:
 def test_other_looks_are_refused(look: str) -> None:
     truth, runs = made_up(queries=5)
     with pytest.raises(ArgumentError, match="look"):
-        compare("nDCG@5", truth, runs).require("nDCG@5 > baseline", look=look)
+        require(compare("nDCG@5", truth, runs), "nDCG@5 > baseline", look=look)
 
 
 def test_slices_are_tested_one_by_one() -> None:
     truth, runs = made_up()
     comparison = compare("nDCG@5", truth, runs)
     language = {query: "de" if index % 3 else "en" for index, query in enumerate(truth)}
-    decision = comparison.require(
+    decision = require(
+        comparison,
         "nDCG@5 >= baseline - 0.05 in each language",
         "nDCG@5 >= baseline - 0.05 in language=en",
         properties={"language": language},
@@ -561,9 +566,12 @@ def test_a_slice_that_loses_stops_a_system_that_gains_over_all() -> None:
     properties = pa.table(
         {"query_id": list(truth), "kind": ["rare" if query in bad else "usual" for query in truth]}
     )
-    assert comparison.require("nDCG@5 > baseline").shown
-    decision = comparison.require(
-        "nDCG@5 > baseline", "nDCG@5 >= baseline - 0.05 in each kind", properties=properties
+    assert require(comparison, "nDCG@5 > baseline").shown
+    decision = require(
+        comparison,
+        "nDCG@5 > baseline",
+        "nDCG@5 >= baseline - 0.05 in each kind",
+        properties=properties,
     )
     assert [(each.slice_name, each.shown) for each in decision.results] == [
         ("", True),
@@ -580,7 +588,7 @@ def test_a_slice_that_loses_stops_a_system_that_gains_over_all() -> None:
 def test_a_requirement_that_is_no_text_is_refused(value: Any) -> None:
     truth, runs = made_up(queries=6)
     with pytest.raises(ArgumentError, match=f"a requirement is a {type(value).__name__}"):
-        compare("RR", truth, runs).require(value)
+        require(compare("RR", truth, runs), value)
 
 
 def test_signs_may_be_those_of_a_text_processor() -> None:
@@ -605,7 +613,7 @@ def test_slices_that_were_not_compared_are_told() -> None:
     words = {query: number for number, query in enumerate(truth)} | {"x0": 10_000}
     properties = {"language": language, "words": words}
     wishes = ["nDCG@5 >= baseline - 0.3 in each language", "nDCG@5 >= 0.01 in language=de"]
-    decision = comparison.require(*wishes, properties=properties)
+    decision = require(comparison, *wishes, properties=properties)
     sentences = (
         "3 of 40 compared queries have no value of language, and are in no slice.",
         "No query of language=l0 !, language=l1 !, language=l2 !, language=l3 !, language=l4 ! and "
@@ -614,8 +622,8 @@ def test_slices_that_were_not_compared_are_told() -> None:
     assert decision.left_out == sentences
     assert decision.warnings()[-2:] == list(sentences)
     # A slice that is named, or ranges, which every number is in, leave nothing out.
-    assert comparison.require(wishes[1], properties=properties).left_out == ()
-    ranges = comparison.require("nDCG@5 >= 0.01 in each words", properties=properties)
+    assert require(comparison, wishes[1], properties=properties).left_out == ()
+    ranges = require(comparison, "nDCG@5 >= 0.01 in each words", properties=properties)
     assert (len(ranges.results), ranges.left_out) == (3, ())
 
 
@@ -624,26 +632,26 @@ def test_properties_that_do_not_fit_are_refused() -> None:
     comparison = compare("nDCG@5", truth, runs)
     wish = "nDCG@5 >= baseline - 0.05 in each kind"
     with pytest.raises(ArgumentError, match="properties="):
-        comparison.require(wish)
+        require(comparison, wish)
     with pytest.raises(DataError, match="'q5' has no value of 'kind'"):
-        comparison.require(wish, properties={"kind": {f"q{query}": "a" for query in range(5)}})
+        require(comparison, wish, properties={"kind": {f"q{query}": "a" for query in range(5)}})
     table = pa.table({"qid": ["q0", *truth], "kind": ["a"] * 7})
     with pytest.raises(DataError, match="'q0' has 2 rows"):
-        comparison.require(wish, properties=table)
+        require(comparison, wish, properties=table)
     with pytest.raises(ArgumentError, match="column of queries"):
-        comparison.require(wish, properties={"kin": dict.fromkeys(truth, "a")})
+        require(comparison, wish, properties={"kin": dict.fromkeys(truth, "a")})
     with pytest.raises(DataError, match="no column of the queries has values"):
-        comparison.require(wish, properties={"kind": dict.fromkeys(truth)})
+        require(comparison, wish, properties={"kind": dict.fromkeys(truth)})
     with pytest.raises(ArgumentError, match="value of kind"):
-        comparison.require(
-            "nDCG@5 >= 0.1 in kind=b", properties={"kind": dict.fromkeys(truth, "a")}
+        require(
+            comparison, "nDCG@5 >= 0.1 in kind=b", properties={"kind": dict.fromkeys(truth, "a")}
         )
     with pytest.raises(ArgumentError, match="was not compared"):
-        comparison.require("AP > baseline")
+        require(comparison, "AP > baseline")
     with pytest.raises(ArgumentError, match="level is 1"):
-        comparison.require("nDCG@5 > baseline", level=1)
+        require(comparison, "nDCG@5 > baseline", level=1)
     with pytest.raises(ArgumentError, match="no requirements"):
-        comparison.require()
+        require(comparison)
 
 
 def most(share: float, repeats: int) -> int:

@@ -22,6 +22,9 @@ from podium.measures import (
     conventions_named,
     paired_difference,
     parse_measure,
+    require,
+    search_slices,
+    slice_differences,
 )
 from podium.measures.comparison.next_judgments import next_judgments
 from podium.measures.comparison.single_queries import hard_queries, moved_lists
@@ -61,7 +64,7 @@ def test_slices_are_tested_with_the_seed_of_the_comparison() -> None:
     p_values = []
     for seed in (0, 7):
         comparison = compare("nDCG@5", truth, runs, test="randomisation", seed=seed)
-        (row,) = comparison.slices({"all": dict.fromkeys(truth, "yes")})
+        (row,) = slice_differences(comparison, {"all": dict.fromkeys(truth, "yes")})
         whole = comparison.verdicts["nDCG@5"]["new"].difference.p_values["randomisation"]
         assert row.p_value == whole
         p_values.append(whole)
@@ -111,7 +114,7 @@ def test_slices_have_the_paired_test_of_their_queries_and_a_corrected_one() -> N
     values = random.random((30, 3))
     comparison = comparison_of(values)
     kinds = {f"q{query}": "abc"[query % 3] for query in range(30)}
-    rows = comparison.slices({"kind": kinds})
+    rows = slice_differences(comparison, {"kind": kinds})
     assert [(row.system, row.name) for row in rows] == [
         (system, f"kind={kind}") for system in ("s1", "s2") for kind in "abc"
     ]
@@ -138,7 +141,7 @@ def test_the_search_finds_a_planted_slice_and_tests_it_on_other_queries() -> Non
         "words": {f"q{query}": int(count) for query, count in enumerate(words)},
         "language": {f"q{query}": str(name) for query, name in enumerate(language)},
     }
-    rows = comparison.search_slices(properties, seed=5)
+    rows = search_slices(comparison, properties, seed=5)
     worst = min(rows, key=lambda row: row.mean)
     assert set(worst.name.split(" and ")) == {"language = de", "words > 12"}
     assert worst.q_value < 0.001
@@ -156,9 +159,9 @@ def test_the_search_finds_a_planted_slice_and_tests_it_on_other_queries() -> Non
 def test_there_is_nothing_to_search_in_few_queries_or_without_conditions() -> None:
     random = np.random.default_rng(3)
     few = comparison_of(random.random((30, 2)))
-    assert few.search_slices({"kind": {f"q{query}": query % 2 for query in range(30)}}) == ()
+    assert search_slices(few, {"kind": {f"q{query}": query % 2 for query in range(30)}}) == ()
     many = comparison_of(random.random((60, 2)))
-    assert many.search_slices({"kind": {f"q{query}": "a" for query in range(60)}}) == ()
+    assert search_slices(many, {"kind": {f"q{query}": "a" for query in range(60)}}) == ()
 
 
 def test_false_discoveries_of_slices_are_few_and_planted_ones_are_found() -> None:
@@ -236,10 +239,10 @@ def test_every_report_has_the_details_escaped() -> None:
     systems = {"old": as_rankings(OLD), "<new>": as_rankings(NEW)}
     comparison = compare("nDCG@3", judgments(), systems)
     details = Details(
-        comparison.require(
+        require(comparison,
             "nDCG@3 > baseline in each kind", properties={"kind": {"p": "<b>", "q": "<b>"}}
         ),
-        slices=comparison.slices({"kind": {"p": "<b>", "q": "<b>"}}),
+        slices=slice_differences(comparison, {"kind": {"p": "<b>", "q": "<b>"}}),
         hard=hard_queries(comparison, comparison.measures[0]),
         unjudged=(
             unjudged_bounds(
@@ -287,7 +290,7 @@ def test_queries_without_a_value_are_on_no_side_of_a_search(kind: str) -> None:
         f"q{row}": None if not known else int(each) if kind == "numbers" else str(each > 12)
         for row, (each, known) in enumerate(zip(numbers, is_known, strict=True))
     }
-    rows = comparison.search_slices({"words": column}, seed=5)
+    rows = search_slices(comparison, {"words": column}, seed=5)
     assert min(row.mean for row in rows) == pytest.approx(-0.3, abs=0.06)
     tested = np.random.default_rng(5).permutation(400)[200:]
     assert sum(row.queries for row in rows) == int(is_known[tested].sum())

@@ -14,6 +14,7 @@ from podium.measures import (
     AP,
     PRESETS,
     Conventions,
+    P,
     compare,
     conventions_for,
     conventions_text,
@@ -22,7 +23,8 @@ from podium.measures import (
     nDCG,
     parse_measure,
 )
-from podium.measures.names import tool_of
+from podium.measures.names import read_spellings
+from podium.measures.presets import resolve_measure, resolve_measures
 from podium.measures.registry import measure_definitions
 from tests.cli.run_podium import fail, succeed
 from tests.measures.queries import as_dicts, dl21, judged_runs
@@ -88,18 +90,31 @@ def test_any_run_has_trec_evals_values(case: tuple[Judgments, Rankings]) -> None
     ],
 )
 def test_whose_name_it_is(name: str, tool: str | None) -> None:
-    assert tool_of(name) == tool
+    assert [each.tool for each in read_spellings(name)] == [tool]
     assert conventions_for(name, None) == PRESETS[tool or "podium"]
     assert conventions_for(name, "letor4") == PRESETS["letor4"]
     mine = Conventions(ties="worst")
     assert conventions_for([name], mine) is mine
 
 
+def test_measures_are_resolved_together_with_their_conventions() -> None:
+    measures, conventions = resolve_measures(["P.5,10", "P_10", "map"], None)
+    assert measures == [P @ 5, P @ 10, AP]
+    assert conventions == PRESETS["trec_eval"]
+    assert resolve_measures(["P.5", AP], "ranx") == ([P @ 5, AP], PRESETS["ranx"])
+    assert resolve_measure("ndcg_cut_10", None) == (nDCG @ 10, PRESETS["trec_eval"])
+    with pytest.raises(ArgumentError, match=r"'P\.5,10' is 2 measures"):
+        resolve_measure("P.5,10", None)
+    with pytest.raises(ArgumentError, match="there are no measures"):
+        resolve_measures([], None)
+
+
 def test_the_names_of_all_measures_are_podiums() -> None:
     for kind in measure_definitions():
         if kind.function.__module__.startswith("podium."):
-            assert tool_of(kind.name) in ("podium", None)
-            assert tool_of(kind.name.lower()) in ("podium", "trec_eval", None)
+            own, lower = read_spellings([kind.name, kind.name.lower()])
+            assert own.tool in ("podium", None)
+            assert lower.tool in ("podium", "trec_eval", None)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from podium.measures import (
     nDCG,
     parse_measure,
 )
-from podium.measures.names import tool_of
+from podium.measures.names import read_spellings
 from podium.measures.trec_eval import TrecMeasure, trec_eval_measures
 from tests.data.shared_files import shared
 from tests.measures.queries import RUNS, as_dicts, dl21, expected, judged_runs
@@ -165,7 +165,7 @@ def test_how_many_measures_a_text_stands_for(text: str, count: int) -> None:
     "name", ["gm_map", "infAP", "num_ret", "G", "binG", "utility", "unj_5", "11pt_avg"]
 )
 def test_its_names_imply_its_conventions(name: str) -> None:
-    assert tool_of(name) == "trec_eval"
+    assert [each.tool for each in read_spellings(name)] == ["trec_eval"]
 
 
 def test_levels_after_names() -> None:

@@ -21,6 +21,7 @@ from podium.measures import (
     Parameter,
     evaluate,
     measure,
+    next_judgments,
     number_between,
     parse_measure,
     reference_page,
@@ -309,6 +310,34 @@ def test_a_formula_for_ties_replaces_the_mean() -> None:
         @measure(expected=lambda labels, other=1.0: labels[0] * other)
         def without(labels: Floats) -> float:
             return 0.0
+
+
+def test_a_measure_whose_value_does_not_depend_on_the_order_of_ties_is_computed_once() -> None:
+    first = lambda labels: float(labels[0]) if len(labels) else 0.0  # noqa: E731
+    tied = {"labels": [4, 0, 1], "scores": [1, 1, 0], "group": [3]}
+    values = {
+        name: evaluate(measure(name, expected=expected)(first), **tied).means[name]  # type: ignore[arg-type]
+        for name, expected in (("FirstInMean", None), ("FirstAsIs", True))
+    }
+    assert values == {"FirstInMean": 2.0, "FirstAsIs": 4.0}
+    assert definition_of(parse_measure("FirstAsIs")).expected is first
+    page = reference_page()
+    sections = {name: page.partition(f"## {name}\n")[2].partition("\n## ")[0] for name in values}
+    assert "no formula for the mean over ties" in sections["FirstInMean"]
+    assert "no formula for the mean over ties" not in sections["FirstAsIs"]
+
+
+def test_measures_that_reward_better_orders_have_bounds_over_many_unjudged_documents() -> None:
+    def gather(labels: Floats, cut: int) -> float:
+        return float(np.nansum(labels[:cut]))
+
+    documents = {f"d{rank}": 20.0 - rank for rank in range(12)}
+    truth = {"q": {"d0": 1, "x": 0}}
+    for monotone in (False, True):
+        name = f"Gathered{monotone}"
+        gathered = measure(name, monotone=monotone)(gather)
+        plan = next_judgments(gathered @ 12, truth, {"q": {"d0": 1.0}}, {"q": documents})
+        assert (plan.least, plan.most) == ((0.0, 11.0) if monotone else (None, None))
 
 
 def test_an_error_in_the_function_reaches_the_user() -> None:

@@ -79,15 +79,17 @@ def test_modules_are_found_by_area_and_by_name() -> None:
             "web.access",
         )
     }
-    assert {"losses.list_mle", "measures.definitions.dcg", "judging.algorithms.min_heap"} <= {
-        module.name for module in modules([])
-    }
+    assert {
+        "losses.list_mle",
+        "measures.definitions.cumulative_gain",
+        "judging.algorithms.min_heap",
+    } <= {module.name for module in modules([])}
 
 
 def test_compiled_loops_are_measured_as_plain_python() -> None:
     plain = {module.name for module in modules([]) if module.plain}
     assert {
-        "measures.definitions.dcg",
+        "measures.definitions.cumulative_gain",
         "losses.squared_error",
         "measures.compiled.ranking",
     } <= plain

@@ -32,13 +32,15 @@ from podium.measures import (
     as_latex,
     as_markdown,
     compare,
+    require,
+    search_slices,
+    slice_differences,
 )
-from podium.measures.comparison.formats import notes, warnings
-from podium.measures.comparison.result import HEADINGS
+from podium.measures.comparison.result import HEADINGS, notes, warnings
 from podium.measures.comparison.single_queries import hard_queries, moved_lists
 from podium.measures.comparison.statistics import TestName
 from podium.measures.comparison.unjudged import unjudged_bounds
-from podium.measures.presets import conventions_for
+from podium.measures.presets import resolve_measures
 
 _TEST: Final = "randomisation"
 _WRITERS = {".html": as_html, ".md": as_markdown, ".tex": as_latex, ".json": as_json}
@@ -183,9 +185,9 @@ def _compare(
         judged = reading.truth(truth)
         default = ["ppref"] if isinstance(judged, Preferences) else ["nDCG@10"]
         names = [*measures, *(each.name for each in requirements)] or default
-        conventions = conventions_for(names, asked.conventions)
+        parsed, conventions = resolve_measures(names, asked.conventions)
         comparison = compare(
-            names,
+            parsed,
             judged,
             systems,
             conventions=conventions,
@@ -212,7 +214,8 @@ def _details(comparison: Comparison, requirements: list[Requirement], asked: _As
     properties = None if asked.slices is None else read_properties(asked.slices)
     decision = None
     if requirements:
-        decision = comparison.require(
+        decision = require(
+            comparison,
             *requirements,
             properties=properties,
             level=0.05 if asked.level is None else asked.level,
@@ -222,8 +225,8 @@ def _details(comparison: Comparison, requirements: list[Requirement], asked: _As
         return Details(decision)
     return Details(
         decision,
-        slices=comparison.slices(properties),
-        searched=comparison.search_slices(properties, seed=asked.seed),
+        slices=slice_differences(comparison, properties),
+        searched=search_slices(comparison, properties, seed=asked.seed),
     )
 
 

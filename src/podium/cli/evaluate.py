@@ -26,12 +26,13 @@ from podium.errors import ArgumentError, DataError
 from podium.measures import (
     Conventions,
     Evaluation,
-    conventions_for,
+    conventions_named,
     conventions_text,
     evaluate,
     evaluate_table,
 )
 from podium.measures.comparison.statistics import mean_interval
+from podium.measures.presets import Measures, resolve_measures
 from podium.measures.registry import definition_of
 from podium.measures.trec_eval import trec_eval_measures
 
@@ -138,9 +139,10 @@ def evaluate_command(
                 "--machine goes with qrels and runs, and prints means",
                 hint="Leave out --per-query, --scores and --cluster.",
             )
-        names = measures or ["nDCG@10"]
         systems = read_systems(runs or [])
-        chosen = _chosen(names, conventions, level, judged_only, complete)
+        names, chosen = _resolved(
+            measures or ["nDCG@10"], conventions, level, judged_only, complete
+        )
         print_powered(
             truth, machine, systems, names, chosen, reading, differences=False, as_json=as_json
         )
@@ -154,13 +156,15 @@ def evaluate_command(
         if runs:
             judged = reading.truth(truth)
             default = ["ppref", "rpref"] if isinstance(judged, Preferences) else ["nDCG@10"]
-            names = measures or default
-            chosen = _chosen(names, conventions, level, judged_only, complete)
+            names, chosen = _resolved(
+                measures or default, conventions, level, judged_only, complete
+            )
             for name, run in read_systems(runs).items():
                 results[name] = evaluate(names, judged, run, conventions=chosen)
         else:
-            names = measures or ["nDCG@10"]
-            chosen = _chosen(names, conventions, level, judged_only, complete)
+            names, chosen = _resolved(
+                measures or ["nDCG@10"], conventions, level, judged_only, complete
+            )
             if scores is not None:
                 data = reading.whole_data_set(truth, progress=progress)
                 values = _read_scores(scores, data.rows)
@@ -194,11 +198,11 @@ def _changed(
     return replace(conventions, missing="empty") if complete else conventions
 
 
-def _chosen(
+def _resolved(
     measures: list[str], name: str | None, level: float | None, judged_only: bool, complete: bool
-) -> Conventions:
-    conventions = conventions_for(measures, name)
-    return _changed(conventions, level=level, judged_only=judged_only, complete=complete)
+) -> tuple[Measures, Conventions]:
+    parsed, conventions = resolve_measures(measures, name)
+    return parsed, _changed(conventions, level=level, judged_only=judged_only, complete=complete)
 
 
 def _print_as_trec_eval(
@@ -214,7 +218,7 @@ def _print_as_trec_eval(
         raise ArgumentError("there is no run to evaluate", hint="Give qrels and runs.")
     listed = trec_eval_measures(measures)
     judged = reading.truth(truth)
-    conventions = change(conventions_for([], "trec_eval"))
+    conventions = change(conventions_named("trec_eval"))
     for path in runs:
         for line in trec_lines(
             listed, judged, read_rankings(path), conventions, per_query=per_query
@@ -228,7 +232,7 @@ def _table_name(path: str) -> str:
 
 
 def _evaluate_table(
-    measures: list[str],
+    measures: Measures,
     source: str,
     score: str,
     reading: Reading,
@@ -275,7 +279,7 @@ def _evaluate_table(
 
 
 def _on_cluster(
-    address: str, measures: list[str], source: str, *, score: str, **options: Any
+    address: str, measures: Measures, source: str, *, score: str, **options: Any
 ) -> Evaluation:
     # Imported here: Ray is an extra.
     from podium.cluster import Cluster

@@ -14,12 +14,7 @@ from podium.cli.progress import spinner
 from podium.cli.reading import Reading, reads_data
 from podium.data import Judgments, Preferences, Rankings
 from podium.errors import ArgumentError
-from podium.measures import (
-    JudgingPlan,
-    QueryPlan,
-    compare,
-    next_judgments,
-)
+from podium.measures import JudgingPlan, QueryPlan, compare, next_judgments, plan_queries
 
 
 @reads_data
@@ -59,7 +54,7 @@ def plan_command(
         else:
             default = ["ppref"] if isinstance(judged, Preferences) else ["nDCG@10"]
             comparison = compare(measures or default, judged, systems, conventions=conventions)
-            plans = comparison.plan(difference=difference, power=power, level=level)
+            plans = plan_queries(comparison, difference=difference, power=power, level=level)
     if next_count is not None:
         _print_next(plan, as_json=as_json)
     else:

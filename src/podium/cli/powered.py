@@ -15,6 +15,7 @@ from podium.data import Preferences, Rankings
 from podium.errors import ArgumentError
 from podium.measures import PoweredComparison, PoweredMean, compare_powered
 from podium.measures.conventions import Conventions
+from podium.measures.presets import Measures
 
 MachineLabels = Annotated[
     str | None,
@@ -35,7 +36,7 @@ def print_powered(
     truth: str,
     machine: str,
     runs: dict[str, Rankings],
-    measures: list[str],
+    measures: Measures,
     conventions: Conventions | str | None,
     reading: Reading,
     *,

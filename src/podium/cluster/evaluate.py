@@ -25,10 +25,10 @@ from podium.data.files import Reporter
 from podium.data.formats.parquet_file import open_parquet
 from podium.data.scored import number_column, query_runs
 from podium.errors import ArgumentError, DataError
-from podium.measures import Conventions, Evaluation, Measure, conventions_for
+from podium.measures import Conventions, Evaluation, Measure
 from podium.measures import evaluate as evaluate_rows
-from podium.measures.evaluate import Measures, measures_of
 from podium.measures.evaluation import concat_evaluations
+from podium.measures.presets import Measures, resolve_measures
 
 if TYPE_CHECKING:
     from podium.data import Dataset
@@ -107,13 +107,14 @@ def evaluate(
             hint="Leave out the query's column, or evaluate columns of scores.",
         )
     where = None if output is None else _fresh(as_url(output))
+    parsed, chosen = resolve_measures(measures, conventions)
     job = _Job(
         shard_source,
         query,
         label,
         runs,
-        tuple(measures_of(measures)),
-        conventions_for(measures, conventions),
+        tuple(parsed),
+        chosen,
         where,
         0 if cluster is None else cluster.cpus_per_worker,
         () if cluster is None else cluster.modules,

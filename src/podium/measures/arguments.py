@@ -1,4 +1,4 @@
-"""What an evaluation tells the functions of measures, by the names of their parameters."""
+"""What the functions of measures may ask of an evaluation, by the names of their parameters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXPONENTIAL, LINEAR, TABLE = range(3)
 
 # 2^1024 is beyond a double.
 _LABELS = 1024
-# Of each label from 0, so that a loop looks up what it would compute for every document.
+# The gain of each label from 0, so that a loop looks up what it would compute per document.
 _TABLES = {name: gains(np.arange(_LABELS, dtype=np.float64)) for name, gains in GAINS.items()}
 _CURVES = {"exponential": EXPONENTIAL, "linear": LINEAR}
 

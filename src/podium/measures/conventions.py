@@ -9,7 +9,8 @@ from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from podium.data.gains import DiscountsName, GainsName
 from podium.errors import ArgumentError
-from podium.measures.value import Measure
+from podium.measures.names import parse_measure
+from podium.measures.registry import Measure, definition_of
 
 Ties: TypeAlias = Literal[
     "expected",
@@ -39,9 +40,9 @@ class Conventions:
             ascending*, by the bytes of document ids; *worst* and *best*, by label; *quicksort*,
             wherever Numba's unstable sort leaves them; *together*, all at the rank of the last.
             Measures of preferences take the mean of the ranks instead of the mean over orders.
-        nothing_relevant: The value of a measure that divides by what there is to find, where
-            there is nothing: a number (of a loss, 1 minus it), or *skip* to leave the query out
-            of every measure.
+        nothing_relevant: The value of a measure that divides by the number of relevant documents,
+            where there are none: a number (for a loss, 1 minus it), or *skip* to leave the query
+            out of every measure.
         short_list: A list shorter than the cut-off: *pad* it with irrelevant documents; divide
             precision by its *length*; or *zero*, no credit for any measure with a cut-off.
         missing: A judged query that the run does not have: an *empty* list, or *skip* it.
@@ -59,7 +60,7 @@ class Conventions:
         recall_rounding: How many of R relevant documents a level of recall r takes: ``rR`` rounded
             *up*, from 0.1 on, or to the *nearest* integer.
         score_precision: Scores are compared as 64-bit or as 32-bit numbers.
-        cut_off: Of a measure that is written without one; None means the whole list.
+        cut_off: The cut-off of a measure that is written without one; None means the whole list.
         exceptions: Choices that differ for one measure, made by ``except_for``: its name, the
             choice and its value.
 
@@ -127,13 +128,15 @@ class Conventions:
         choices = {name: value for other, name, value in self.exceptions if other == measure_name}
         return replace(self, exceptions=(), **choices)
 
+    def cut_off_of(self, measure: Measure) -> int | None:
+        """Return how many documents count for a measure; None means all of them."""
+        if measure.cut_off is None and definition_of(measure).takes_cut_off:
+            return self.cut_off
+        return measure.cut_off
+
 
 def _name_of(measure: str | Measure) -> str:
     """Return the name under which a measure is registered."""
-    # Imported here: presets have exceptions, and are made while measures are being imported.
-    import podium.measures.definitions  # noqa: F401 (registers them)
-    from podium.measures.names import parse_measure
-
     parsed = parse_measure(measure)
     if parsed != Measure(parsed.name):
         raise ArgumentError(

@@ -1,31 +1,28 @@
-"""``evaluate``: measures of rankings, from whatever holds scores and truth."""
+"""Measures of rankings, from whatever has scores and truth, or from files that stream by."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from podium.data import Dataset, Joined, Judgments, Preferences, Rankings, TableSource
+from podium.data.files import Reporter
 from podium.data.query_weights import QueryWeights, query_weights
-from podium.errors import ArgumentError
+from podium.data.scored import iter_scored
 from podium.kernels import Doubles
 from podium.measures.compiled.blocks import RankingPlan, blocks
 from podium.measures.compiled.prepared import PreparedMeasure
 from podium.measures.conventions import Conventions
-from podium.measures.evaluation import Evaluation
+from podium.measures.evaluation import ByMeasure, Evaluation, concat_evaluations
 from podium.measures.inputs import Inputs, Pairs, comparable_scores, inputs_of
-from podium.measures.measure_dict import ByMeasure
-from podium.measures.names import is_ir_measure, parse_measure
-from podium.measures.presets import conventions_for
-from podium.measures.trec_eval import expand
-from podium.measures.value import Measure
+from podium.measures.presets import Measures, resolve_measures
+from podium.measures.registry import Measure
 from podium.threads import for_each_query
-
-Measures: TypeAlias = "Measure | str | Sequence[Measure | str]"
 
 
 def evaluate(
@@ -87,11 +84,11 @@ def evaluate(
         >>> evaluate("RR", truth, run, query_weight={"p": 1, "q": 3}).means
         {RR: 0.625}
     """
-    chosen = conventions_for(measures, conventions)
+    parsed, chosen = resolve_measures(measures, conventions)
     inputs = inputs_of(
         truth, ranking, labels, scores, offsets, qid, group, query_ids, document_ids, pairs
     )
-    values = measure_all(measures_of(measures), chosen, inputs)
+    values = measure_all(parsed, chosen, inputs)
     weights = None if query_weight is None else query_weights(query_weight, inputs.query_ids)
     return Evaluation(inputs.query_ids, values, chosen, weights)
 
@@ -105,22 +102,6 @@ def measure_all(
     for plan, sharing in _ranking_plans(prepared).items():
         _run(plan, sharing, inputs, values)
     return values
-
-
-def measures_of(measures: Measures) -> list[Measure]:
-    """The measures that were asked for, each once."""
-    several: list[Any]
-    if isinstance(measures, Measure | str) or is_ir_measure(measures):
-        several = [measures]
-    else:
-        several = list(measures)
-    if not several:
-        raise ArgumentError("there are no measures", hint="Give at least one, such as 'nDCG@10'.")
-    parsed: dict[Measure, None] = {}
-    for each in several:
-        expanded = expand(each.strip()) if isinstance(each, str) else None
-        parsed |= dict.fromkeys([parse_measure(each)] if expanded is None else expanded)
-    return list(parsed)
 
 
 def _ranking_plans(
@@ -167,3 +148,53 @@ def _run(
 
     if len(inputs.query_ids):
         for_each_query(work, inputs.offsets)
+
+
+def evaluate_table(
+    measures: Measures,
+    source: str | os.PathLike[str],
+    *,
+    query: str = "query_id",
+    label: str = "label",
+    score: str = "score",
+    conventions: Conventions | str | None = None,
+    progress: Reporter | None = None,
+) -> Evaluation:
+    """Evaluate a Parquet file or a shard set that has a score for each judged row.
+
+    Rows of a query must be together. Only three columns are read, some million rows at a time,
+    so the size of the file does not matter.
+
+    Args:
+        measures: One or several measures.
+        source: A Parquet file, or the folder of a shard set.
+        query: The column with each row's query id.
+        label: The column with its label.
+        score: The column with its score.
+        conventions: What to do where tools disagree, as ``evaluate`` takes it.
+        progress: Called with bytes read and bytes in all.
+
+    Example:
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> import pyarrow.parquet as pq
+        >>> table = pa.table({"query_id": ["a", "a"], "label": [1, 0], "score": [0.2, 0.9]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     pq.write_table(table, f"{folder}/scored.parquet")
+        ...     evaluate_table("RR", f"{folder}/scored.parquet")
+        Evaluation(1 queries, RR=0.5)
+    """
+    columns = (query, label, score)
+    parsed, chosen = resolve_measures(measures, conventions)
+    results = [
+        evaluate(
+            parsed,
+            labels=rows.labels,
+            scores=rows.scores,
+            offsets=np.append(rows.starts, len(rows.labels)),
+            query_ids=rows.query_ids,
+            conventions=chosen,
+        )
+        for rows in iter_scored(source, columns, progress=progress)
+    ]
+    return concat_evaluations(results)

@@ -80,11 +80,12 @@ class Inputs:
     Attributes:
         query_ids: An id for each query.
         offsets: Where each query's ranked rows begin; a query may have none.
-        scores: Of the ranked rows: float32, float64, or integers that float64 cannot represent.
-        labels: Of the ranked rows, NaN where not judged; None if the truth is pairs.
-        judged_labels: Of the judged documents, ranked or not.
+        scores: The scores of the ranked rows: float32, float64, or integers that float64 cannot
+            represent.
+        labels: The labels of the ranked rows, NaN where not judged; None if the truth is pairs.
+        judged_labels: The labels of the judged documents, ranked or not.
         judged_offsets: Where each query's judged documents begin.
-        document_ids: Of the ranked rows, if known.
+        document_ids: The ids of the ranked rows, if known.
         pairs: Preferences, if given.
     """
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from podium.errors import ArgumentError
 from podium.measures import registry, trec_eval
-from podium.measures.value import Measure
+from podium.measures.registry import Measure
 
 # ndcg_cut_10 and ndcg_cut.10 (trec_eval), nDCG(dcg='exp-log2')@10 (ir_measures),
 # precision@10-l2 (ranx), ndcg@10 (LightGBM).
@@ -40,34 +41,65 @@ def is_ir_measure(value: object) -> bool:
     return type(value).__module__.partition(".")[0] == "ir_measures"
 
 
-def tool_of(text: str | Measure) -> str | None:
-    """Return the preset of the tool whose name of a measure this is; None if several tools use it.
+class Spelling(NamedTuple):
+    """What a user wrote for a measure.
 
-    trec_eval's are its own words (``map``, ``official``) and a cut-off after ``_`` or ``.``;
-    ranx's have a level (``precision@10-l2``), ``rbp.95`` or ``_burges``; XGBoost's is ``pre@10``.
-    Other names, in any case, are Podium's.
+    Attributes:
+        written: The text, or the measure itself.
+        measures: What it stands for: one measure, or several (trec_eval's ``P.5,10``).
+        tool: The preset of the tool whose name it is; None if several tools use it.
+    """
+
+    written: object
+    measures: tuple[Measure, ...]
+    tool: str | None
+
+
+def read_spellings(written: Any) -> list[Spelling]:
+    """Return what one or several measures, as values or as text, stand for, and whose names it is.
+
+    trec_eval's names are its own words (``map``, ``official``) and those with a cut-off after ``_``
+    or ``.``; ranx's have a level (``precision@10-l2``), ``rbp.95`` or ``_burges``; XGBoost's is
+    ``pre@10``. Other names, in any case, are Podium's; a few are those of several tools.
 
     Example:
-        >>> [tool_of(name) for name in ("ndcg_cut_10", "map-l2", "nDCG@10", "ndcg@10", "bpref")]
-        ['trec_eval', 'ranx', 'podium', 'podium', None]
+        >>> written = ["P.5,10", "map-l2", "nDCG@10", "ndcg@10", "bpref"]
+        >>> for each in read_spellings(written):
+        ...     print(each.measures, each.tool)
+        (P@5, P@10) trec_eval
+        (AP(rel=2),) ranx
+        (nDCG@10,) podium
+        (nDCG@10,) podium
+        (bpref,) None
     """
-    if isinstance(text, Measure):
-        return "podium"
-    if is_ir_measure(text):
-        return "trec_eval"
-    text = text.strip()
+    if isinstance(written, Measure | str) or is_ir_measure(written):
+        written = [written]
+    return [_spelling(each) for each in written]
+
+
+def _spelling(written: Any) -> Spelling:
+    if isinstance(written, Measure):
+        return Spelling(written, (written,), "podium")
+    if is_ir_measure(written):
+        return Spelling(written, (parse_measure(written),), "trec_eval")
+    several = trec_eval.expand(written.strip()) if isinstance(written, str) else None
+    if several is not None:
+        return Spelling(written, tuple(several), "trec_eval")
+    return Spelling(written, (parse_measure(written),), _tool_of(written.strip()))
+
+
+def _tool_of(text: str) -> str | None:
+    """Return the preset of the tool whose name of one measure this is; None: of several tools."""
     match = _TEXT.fullmatch(text)
     if text in _COMMON:
         return None
-    if text in trec_eval.NAMES or trec_eval.expand(text) is not None:
+    if text in trec_eval.NAMES:
         return "trec_eval"
     if match is None or (registry.find(text) and text not in _TOOLS):
         return "podium"
     if match["level"] or (match["separator"] == "." and match["name"].lower() == "rbp"):
         return "ranx"
-    if match["separator"] in ("_", "."):
-        return "trec_eval"
-    if match["name"] in ("ndcg_cut", "map_cut"):
+    if match["separator"] in ("_", ".") or match["name"] in ("ndcg_cut", "map_cut"):
         return "trec_eval"
     return _TOOLS.get(match["name"], "podium")
 
@@ -99,9 +131,7 @@ def parse_measure(text: str | Measure) -> Measure:
     match = _TEXT.fullmatch(text)
     if match is None:
         raise ArgumentError(f"{text!r} is not a valid measure. Write one as nDCG@10 or P(rel=2)@5.")
-    measure = registry.find(match["name"])
-    if measure is None:
-        raise registry.unknown_measure(match["name"])
+    measure = registry.measure_named(match["name"])
     if match["arguments"]:
         measure = measure(**_arguments(text, match["arguments"]))
     if match["level"]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
+import podium.measures.definitions  # noqa: F401 (registers the measures that exceptions name)
 from podium.errors import ArgumentError
 from podium.measures.conventions import Conventions
-from podium.measures.names import is_ir_measure, parse_measure, tool_of
-from podium.measures.value import Measure
+from podium.measures.names import Spelling, read_spellings
+from podium.measures.registry import Measure
 from podium.registry import Registry
 
 # The least label, a 32-bit number, above CatBoost's and LightGBM's border of 0.5, which itself is
@@ -119,9 +120,42 @@ def conventions_named(name: str) -> Conventions:
     return PRESETS.named(name)
 
 
-def conventions_for(
-    measures: Measure | str | Iterable[Measure | str], conventions: Conventions | str | None
-) -> Conventions:
+Measures: TypeAlias = "Measure | str | Sequence[Measure | str]"
+"""One measure or several, as values or by any of their names."""
+
+
+def resolve_measures(
+    measures: Measures, conventions: Conventions | str | None
+) -> tuple[list[Measure], Conventions]:
+    """Return the measures that were asked for, each once, and the conventions that they follow.
+
+    Every function that takes measures from users begins with it and passes on what it returns.
+
+    Example:
+        >>> measures, conventions = resolve_measures(["ndcg_cut.5,10", "map"], None)
+        >>> measures, conventions == conventions_named("trec_eval")
+        ([nDCG@5, nDCG@10, AP], True)
+    """
+    spellings = read_spellings(measures)
+    if not spellings:
+        raise ArgumentError("there are no measures", hint="Give at least one, such as 'nDCG@10'.")
+    several = dict.fromkeys(measure for spelling in spellings for measure in spelling.measures)
+    return list(several), _conventions_of(spellings, conventions)
+
+
+def resolve_measure(
+    measure: Measure | str, conventions: Conventions | str | None
+) -> tuple[Measure, Conventions]:
+    """Return the one measure that was asked for, and the conventions that it follows."""
+    measures, chosen = resolve_measures([measure], conventions)
+    if len(measures) > 1:
+        raise ArgumentError(
+            f"{measure!r} is {len(measures)} measures", hint="Give one, such as 'nDCG@10'."
+        )
+    return measures[0], chosen
+
+
+def conventions_for(measures: Measures, conventions: Conventions | str | None) -> Conventions:
     """The conventions that were named, or else those of the tool whose names of measures are used.
 
     A tool's names imply its conventions, so that its users see its values. Podium's imply
@@ -136,27 +170,27 @@ def conventions_for(
         Traceback (most recent call last):
         podium.errors.ArgumentError: 'ndcg_cut_10' is a name of trec_eval, 'nDCG@5' one of podium...
     """
+    return _conventions_of(read_spellings(measures), conventions)
+
+
+def _conventions_of(
+    spellings: Sequence[Spelling], conventions: Conventions | str | None
+) -> Conventions:
     if isinstance(conventions, Conventions):
         return conventions
     if conventions is not None:
         return conventions_named(conventions)
-    several: Iterable[Any]
-    if isinstance(measures, Measure | str) or is_ir_measure(measures):
-        several = [measures]
-    else:
-        several = measures
-    firsts: dict[str, Measure | str] = {}
-    for measure in several:
-        tool = tool_of(measure)
-        if tool is not None:
-            firsts.setdefault(tool, measure)
+    firsts: dict[str, Spelling] = {}
+    for spelling in spellings:
+        if spelling.tool is not None:
+            firsts.setdefault(spelling.tool, spelling)
     if len(firsts) > 1:
         (one, first), (other, second), *_ = firsts.items()
         # Two tools' names of one measure are one of Podium's.
-        own = dict.fromkeys(repr(parse_measure(each)) for each in (first, second))
+        own = dict.fromkeys(repr(measure) for measure in (*first.measures, *second.measures))
         raise ArgumentError(
-            f"{first!r} is a name of {one}, {second!r} one of {other}, and their conventions "
-            "differ",
+            f"{first.written!r} is a name of {one}, {second.written!r} one of {other}, and their "
+            "conventions differ",
             hint=f"Name the conventions, such as {one}, or write {' and '.join(own)} for Podium's.",
         )
     return conventions_named(next(iter(firsts), "podium"))

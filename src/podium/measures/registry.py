@@ -1,22 +1,106 @@
-"""The registry of measures and the decorator that fills it."""
+"""Measures: values such as ``nDCG@10``, and the registry of what is known of each."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, overload
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
 from podium.errors import ArgumentError
-from podium.measures.arguments import EvaluationArguments
-from podium.measures.conventions import Conventions
 from podium.measures.parameters import Parameter, Value
-from podium.measures.signature import PAIR_INPUTS, Signature
-from podium.measures.value import Measure
 from podium.registry import same_definition, unknown_name
+
+LABEL_INPUTS = ("labels", "ideal", "ties", "size")
+PAIR_INPUTS = ("better", "worse", "size")
 
 Aggregate: TypeAlias = Literal["mean", "sum", "geometric mean"]
 """How the values of queries become one."""
+
+
+@dataclass(frozen=True, repr=False)
+class Measure:
+    """A measure with its parameters and its cut-off, equal to any other written alike.
+
+    Call it to set parameters, and ``@`` a number to look at the first documents only.
+
+    Attributes:
+        name: The name under which the measure is registered.
+        parameters: The parameters that were set, in the order the measure lists them.
+        cut_off: How many documents from the top are looked at; None means all of them.
+
+    Example:
+        >>> from podium.measures import P, kNDCG, nDCG
+        >>> nDCG@10, P(rel=2)@5, kNDCG(k=10)@5
+        (nDCG@10, P(rel=2)@5, kNDCG(k=10)@5)
+        >>> nDCG@10 == nDCG(gains="linear")@10
+        False
+    """
+
+    name: str
+    parameters: tuple[tuple[str, Value], ...] = ()
+    cut_off: int | None = None
+
+    def __call__(self, **parameters: object) -> Measure:
+        """The same measure with parameters set."""
+        definition = definition_of(self)
+        chosen: dict[str, Value] = dict(self.parameters)
+        for name, value in parameters.items():
+            parameter = definition.parameter(name)
+            try:
+                chosen[name] = parameter.checked(value)
+            except (TypeError, ValueError) as error:
+                raise ArgumentError(
+                    f"{self.name} does not take {name}={value!r}", hint=f"{error}."
+                ) from error
+        in_order = tuple(
+            (each.name, chosen[each.name]) for each in definition.parameters if each.name in chosen
+        )
+        return replace(self, parameters=in_order)
+
+    def __matmul__(self, cut_off: float) -> Measure:
+        """The same measure of the first documents only, or at a level: ``IPrec@0.1``."""
+        for parameter in definition_of(self).parameters:
+            if self.name.lower() in parameter.suffix_of:
+                return self(**{parameter.name: cut_off})
+        if not definition_of(self).takes_cut_off:
+            raise ArgumentError(f"{self.name} has no cut-off", hint=f"Write {self!r} alone.")
+        if isinstance(cut_off, bool) or not isinstance(cut_off, int) or cut_off < 1:
+            raise ArgumentError(
+                f"the cut-off of {self.name} is {cut_off!r}", hint="Give an integer of at least 1."
+            )
+        return replace(self, cut_off=cut_off)
+
+    def __repr__(self) -> str:
+        parameters = ", ".join(f"{name}={value!r}" for name, value in self.parameters)
+        arguments = f"({parameters})" if parameters else ""
+        cut_off = "" if self.cut_off is None else f"@{self.cut_off}"
+        return f"{self.name}{arguments}{cut_off}"
+
+    def __getitem__(self, name: str) -> Value | None:
+        """The value of a parameter: as set, else its default, else None."""
+        default = definition_of(self).parameter(name).default
+        return dict(self.parameters).get(name, default)
+
+    @property
+    def larger_is_better(self) -> bool:
+        """False for losses."""
+        return definition_of(self).larger_is_better
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a function takes.
+
+    Attributes:
+        inputs: What it reads of a query: a part of ``LABEL_INPUTS`` or ``PAIR_INPUTS``, in order.
+        arguments: The names of what follows, in order: what an evaluation knows and parameters.
+        parameters: The measure's parameters among the arguments.
+    """
+
+    inputs: tuple[str, ...]
+    arguments: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +116,7 @@ class MeasureDefinition:
         takes_cut_off: Whether ``@`` a number makes sense.
         larger_is_better: False for losses.
         ideal_by_gain: Whether its ideal ranking is by gain, should that not be by label.
+        monotone: Whether a list is never worse for the better of two labels at the better rank.
         aggregate: How the values of queries become one.
         knows_the_pool: Whether it gets a label below 0, of a document that is in the pool and was
             not judged, as it is, where conventions take it as unjudged.
@@ -45,6 +130,7 @@ class MeasureDefinition:
     takes_cut_off: bool
     larger_is_better: bool
     ideal_by_gain: bool
+    monotone: bool
     aggregate: Aggregate
     knows_the_pool: bool
 
@@ -85,27 +171,6 @@ class MeasureDefinition:
         known = ", ".join(each.name for each in self.parameters) or "none"
         raise ArgumentError(f"{self.name} has no parameter {name!r}", hint=f"It has: {known}.")
 
-    def cut_off(self, measure: Measure, conventions: Conventions) -> int | None:
-        """Return how many documents count; None means all of them."""
-        if measure.cut_off is None and self.takes_cut_off:
-            return conventions.cut_off
-        return measure.cut_off
-
-    def evaluation_arguments(
-        self, measure: Measure, conventions: Conventions, longest: int
-    ) -> EvaluationArguments:
-        """Return what functions of the measure may ask for.
-
-        Args:
-            measure: With its parameters.
-            conventions: Those that apply to the measure.
-            longest: The length of the longest list, ranked or ideal.
-        """
-        parameters = {each.name: measure[each.name] for each in self.parameters}
-        return EvaluationArguments(
-            parameters, self.cut_off(measure, conventions), conventions, longest
-        )
-
 
 @dataclass(frozen=True)
 class Alias:
@@ -119,134 +184,23 @@ _DEFINITIONS: dict[str, MeasureDefinition] = {}
 _NAMES: dict[str, Alias] = {}
 
 
-@overload
-def measure(function: Callable[..., float], /) -> Measure: ...
-
-
-@overload
-def measure(
-    name: str | None = None,
-    /,
-    *,
-    aliases: Sequence[str] | Mapping[str, Mapping[str, Value]] = ...,
-    expected: Callable[..., float] | None = ...,
-    takes_cut_off: bool | None = ...,
-    larger_is_better: bool = ...,
-    ideal_by_gain: bool = ...,
-    aggregate: Aggregate = ...,
-    knows_the_pool: bool = ...,
-) -> Callable[[Callable[..., float]], Measure]: ...
-
-
-def measure(
-    function: Callable[..., float] | str | None = None,
-    /,
-    *,
-    aliases: Sequence[str] | Mapping[str, Mapping[str, Value]] = (),
-    expected: Callable[..., float] | None = None,
-    takes_cut_off: bool | None = None,
-    larger_is_better: bool = True,
-    ideal_by_gain: bool = False,
-    aggregate: Aggregate = "mean",
-    knows_the_pool: bool = False,
-) -> Measure | Callable[[Callable[..., float]], Measure]:
-    """Register a function of one ranked query as a measure.
-
-    The function takes what it needs, by name. First, in this order, what it reads of a query:
-
-    - ``labels``: those of the documents by descending score, at least as far as the cut-off; NaN
-      where a document was not judged;
-    - ``ideal``: the labels of all documents of the pool, largest first;
-    - ``size``: how many documents were ranked;
-    - or, for preferences, ``better`` and ``worse``: the ranks from 1 of the two documents of each
-      pair, infinite if the list does not have one;
-
-    then ``cut``, the cut-off, and what else an evaluation knows (``rel``, ``discounts``, and the
-    rest of ``podium.measures.arguments``); then the parameters of the measure, each with a default:
-    numbers, booleans, or tuples of numbers, which arrive as arrays. It returns the query's value,
-    or NaN where there is nothing to find. Its docstring is the measure's reference. It is compiled
-    with Numba if that is possible and runs as Python if not.
-
-    Where scores are tied, the value is the mean over the orders of the tied documents: over all if
-    there are at most 1000 different ones, else over 1000 that give each document each rank equally
-    often. A formula for that mean, ``expected``, is exact and faster: a function that also takes
-    ``ties``, which has for each position the position after the last document of the same score.
-
-    Args:
-        function: The function, or how the measure is written, by default the function's name;
-            case does not matter when names are looked up.
-        aliases: Other names, as a list, or with the parameters that each implies.
-        expected: The mean of the function over all orders of documents with equal scores.
-        takes_cut_off: Whether ``@`` a number makes sense, by default whether the function takes
-            ``cut`` or ``discounts``.
-        larger_is_better: False for losses.
-        ideal_by_gain: Whether ``ideal`` is to be by gain where users give gains that do not
-            rise with the labels.
-        aggregate: How the values of queries become one: their mean, their sum (counts), or their
-            geometric mean, in which a value is at least 0.00001.
-        knows_the_pool: Whether the function gets labels below 0, of documents that are in the pool
-            and were not judged, where conventions take them as unjudged.
-
-    Example:
-        >>> @measure
-        ... def faded_labels(labels, cut, fade=0.5):
-        ...     "The labels of the first documents, fading from rank to rank."
-        ...     total, weight = 0.0, 1.0
-        ...     for position in range(min(len(labels), cut)):
-        ...         total += weight * labels[position]
-        ...         weight *= fade
-        ...     return total
-        >>> from podium.measures import evaluate
-        >>> two = [faded_labels, faded_labels(fade=0.1) @ 2]
-        >>> evaluate(two, labels=[0, 3, 1], scores=[0.1, 0.7, 0.2], group=[3]).means
-        {faded_labels: 3.5, faded_labels(fade=0.1)@2: 3.1}
-    """
-    if callable(function):
-        return measure()(function)
-    chosen_name = function
-
-    def register(function: Callable[..., float]) -> Measure:
-        name = chosen_name or function.__name__
-        signature = Signature.of(function, name)
-        of_expected = None
-        if expected is not None:
-            of_expected = Signature.of(expected, name, signature.parameters)
-            if of_expected.parameters:
-                raise ArgumentError(
-                    f"The formula for ties of the measure {name} takes "
-                    f"{of_expected.parameters[0].name}, which its function does not take. Give "
-                    "both the same parameters."
-                )
-        uses_rank = {"cut", "discounts"} & {*signature.arguments}
-        definition = MeasureDefinition(
-            name=name,
-            function=function,
-            signature=signature,
-            expected=expected,
-            expected_signature=of_expected,
-            takes_cut_off=bool(uses_rank) if takes_cut_off is None else takes_cut_off,
-            larger_is_better=larger_is_better,
-            ideal_by_gain=ideal_by_gain,
-            aggregate=aggregate,
-            knows_the_pool=knows_the_pool,
-        )
-        implied = aliases if isinstance(aliases, Mapping) else {alias: {} for alias in aliases}
-        names = {name.lower(): Alias(name)}
-        names |= {
-            alias.lower(): Alias(name, tuple(parameters.items()))
-            for alias, parameters in implied.items()
-        }
-        for each in names:
-            holder = _NAMES.get(each)
-            if holder and not same_definition(_DEFINITIONS[holder.name].function, function):
-                raise ArgumentError(
-                    f"The name {each!r} belongs to the measure {holder.name}. Choose another."
-                )
-        _DEFINITIONS[name] = definition
-        _NAMES.update(names)
-        return Measure(name)
-
-    return register
+def register(definition: MeasureDefinition, aliases: Mapping[str, Mapping[str, Value]]) -> Measure:
+    """Add a measure, with other names and the parameters that each implies."""
+    name = definition.name
+    names = {name.lower(): Alias(name)}
+    names |= {
+        alias.lower(): Alias(name, tuple(parameters.items()))
+        for alias, parameters in aliases.items()
+    }
+    for each in names:
+        holder = _NAMES.get(each)
+        if holder and not same_definition(_DEFINITIONS[holder.name].function, definition.function):
+            raise ArgumentError(
+                f"The name {each!r} belongs to the measure {holder.name}. Choose another."
+            )
+    _DEFINITIONS[name] = definition
+    _NAMES.update(names)
+    return Measure(name)
 
 
 def measure_definitions() -> list[MeasureDefinition]:
@@ -270,6 +224,14 @@ def find(name: str) -> Measure | None:
     """Return the measure of a name or an alias in any case, or None."""
     alias = _NAMES.get(name.lower())
     return None if alias is None else Measure(alias.name)(**dict(alias.parameters))
+
+
+def measure_named(name: str) -> Measure:
+    """Return the measure of a name or an alias in any case."""
+    measure = find(name)
+    if measure is None:
+        raise unknown_measure(name)
+    return measure
 
 
 def unknown_measure(name: str) -> ArgumentError:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from podium.errors import ArgumentError
-from podium.measures import registry
 from podium.measures.parameters import Value
-from podium.measures.value import Measure
+from podium.measures.registry import Measure, measure_named, unknown_measure
 
 _CUT_OFFS = "5,10,15,20,30,100,200,500,1000"
 _RECALLS = "0.0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1.0"
@@ -26,7 +26,7 @@ _FAMILIES = {
     "success": ("1,5,10", True),
     "unj": ("5,10,20", True),
 }
-# Of these, names that Podium has for the whole list.
+# Names among these that Podium has for the whole list.
 _WHOLE_LIST = {"P", "recall", "success"}
 
 RUN_ID, RELEVANCE_STRING = "runid", "relstring"
@@ -73,7 +73,7 @@ class TrecMeasure:
         name: The name that is printed.
         measure: The measure; None for those that are text.
         per_query: Whether it is printed for each query.
-        length: Of a string of relevance levels, how many documents it shows; else 0.
+        length: How many documents a string of relevance levels shows; 0 for measures.
     """
 
     name: str
@@ -154,43 +154,54 @@ def _parse(text: str) -> list[tuple[str, TrecMeasure]]:
     for family in _FAMILIES:
         if text.startswith(f"{family}_") and name not in _ORDER:
             name, parameters = family, text.removeprefix(f"{family}_")
-    if name not in _ORDER:
-        raise registry.unknown_measure(name)
-    if name in _FAMILIES:
-        return [(name, each) for each in _family(name, parameters, text)]
-    printed = f"{name}_{parameters}" if parameters else name
     if name == RUN_ID:
         return [(name, TrecMeasure(name, None, per_query=False))]
     if name == RELEVANCE_STRING:
-        length = _number(parameters or "10", text)
-        return [(name, TrecMeasure(printed, None, length=max(0, int(length))))]
-    measure = registry.find("GradedRBP" if name == "rbp" else name)
-    if measure is None:
-        raise registry.unknown_measure(name)
-    if name == "rbp":
-        measure = measure(p=0.9)
+        length = max(0, int(_number(parameters or "10", text)))
+        printed = f"{name}_{parameters}" if parameters else name
+        return [(name, TrecMeasure(printed, None, length=length))]
+    if name not in _ORDER:
+        raise unknown_measure(name)
+    measure, per_query = measure_named("GradedRBP" if name == "rbp" else name), True
+    if name in _FAMILIES:
+        forms = _family(name, parameters, text)
+    else:
+        forms, per_query = [_form(name, parameters, text)], name not in _SUMMARY_ONLY
+    return [(name, TrecMeasure(form.printed, form.of(measure), per_query)) for form in forms]
+
+
+class _Form(NamedTuple):
+    """One form of a measure: how it is printed, its parameters and its cut-off."""
+
+    printed: str
+    parameters: Mapping[str, object]
+    cut_off: int | None = None
+
+    def of(self, measure: Measure) -> Measure:
+        measure = measure(**self.parameters) if self.parameters else measure
+        return measure if self.cut_off is None else measure @ self.cut_off
+
+
+def _form(name: str, parameters: str, text: str) -> _Form:
+    """Return the form of a measure that a text has one of."""
+    settings: dict[str, object] = {"p": 0.9} if name == "rbp" else {}
     if parameters:
         if name not in _WITH_PARAMETERS:
             raise ArgumentError(f"{name} has no parameters", hint=f"Write {name} alone.")
-        measure = measure(**_WITH_PARAMETERS[name](parameters, text))
-    return [(name, TrecMeasure(printed, measure, name not in _SUMMARY_ONLY))]
+        settings |= _WITH_PARAMETERS[name](parameters, text)
+    return _Form(f"{name}_{parameters}" if parameters else name, settings)
 
 
-def _family(name: str, parameters: str, text: str) -> list[TrecMeasure]:
+def _family(name: str, parameters: str, text: str) -> list[_Form]:
+    """Return the forms of a measure that a text has several of: cut-offs or levels."""
     default, are_cut_offs = _FAMILIES[name]
-    values = {_number(each, text) for each in (parameters or default).split(",")}
-    measure = registry.find(name)
-    if measure is None:
-        raise registry.unknown_measure(name)
+    values = sorted({_number(each, text) for each in (parameters or default).split(",")})
     if not are_cut_offs:
         parameter = "recall" if name == "iprec_at_recall" else "multiple"
-        return [
-            TrecMeasure(f"{name}_{value:.2f}", measure(**{parameter: value}))
-            for value in sorted(values)
-        ]
+        return [_Form(f"{name}_{value:.2f}", {parameter: value}) for value in values]
     if any(value < 1 or value != int(value) for value in values):
         raise ArgumentError(f"{text!r} has a cut-off that is not an integer of at least 1.")
-    return [TrecMeasure(f"{name}_{int(value)}", measure @ int(value)) for value in sorted(values)]
+    return [_Form(f"{name}_{int(value)}", {}, int(value)) for value in values]
 
 
 def _number(text: str, whole: str) -> float:

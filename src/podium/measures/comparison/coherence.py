@@ -14,12 +14,12 @@ Everything else is as in the measure: its cut-off, its pool, how ties are broken
 what a query with nothing relevant counts. The measure itself is a member, and its difference is
 that of the table.
 
-The fraction of the family that keeps the verdict says how much of it is the systems and how much
-the parameters; the nearest member that flips it says which parameters would do so. Sometimes there
-is a stronger statement: no increasing gains and decreasing discounts put the other system ahead.
-For DCG that is so if the better system has, over all queries, at least as many documents of each
-grade or above within each cut-off. nDCG divides each query by a number of its own that changes with
-gains and discounts, so there the same must hold in every single query.
+The fraction of the family that keeps the verdict is how much of it is the systems and how much
+the parameters; the nearest member that flips it has the parameters that would do so. Sometimes
+there is a stronger statement: no increasing gains and decreasing discounts put the other system
+ahead. For DCG that is so if the better system has, over all queries, at least as many documents of
+each grade or above within each cut-off. nDCG divides each query by a number of its own that changes
+with gains and discounts, so there the same must hold in every single query.
 """
 
 from __future__ import annotations
@@ -37,16 +37,20 @@ from podium.data.gains import exponential_gains
 from podium.errors import ArgumentError
 from podium.kernels import Doubles, Floats
 from podium.measures.arguments import EXPONENTIAL, LINEAR, TABLE
-from podium.measures.comparison.gain_family import add_counts, ahead_in_every_query, member_values
-from podium.measures.compiled.arrays import Booleans
-from podium.measures.compiled.lists import Lists, ranked_lists
+from podium.measures.comparison.gain_family import (
+    Lists,
+    add_counts,
+    ahead_in_every_query,
+    member_values,
+    ranked_lists,
+)
+from podium.measures.compiled import Booleans
 from podium.measures.compiled.prepared import PreparedMeasure
 from podium.measures.conventions import Conventions
 from podium.measures.evaluate import evaluate
 from podium.measures.inputs import Inputs, comparable_scores, inputs_of
-from podium.measures.names import parse_measure
-from podium.measures.presets import conventions_for
-from podium.measures.value import Measure
+from podium.measures.presets import resolve_measure
+from podium.measures.registry import Measure
 from podium.threads import ordered_map
 
 BASES = tuple(step / 4 for step in range(17))
@@ -64,7 +68,7 @@ class FamilyMember:
     """One choice of gains and discounts.
 
     Attributes:
-        base: Of the gains; None means the measure's own, given one by one.
+        base: The base of the gains; None means the measure's own, given one by one.
         steepness: The power of the measure's discounts.
         discounts: The name of the measure's discounts; "given" if given one by one.
     """
@@ -137,8 +141,7 @@ def coherence(
         >>> result.difference > 0, result.unanimous, str(result.nearest)
         (True, False, 'gains of base 0.75 and discount 1/log2(1 + rank)^0.5')
     """
-    chosen = conventions_for(measure, conventions)
-    parsed = parse_measure(measure)
+    parsed, chosen = resolve_measure(measure, conventions)
     systems = (theirs, ours)
     values = [evaluate(parsed, truth, each, conventions=chosen)[parsed] for each in systems]
     keep = np.asarray(~np.isnan(np.column_stack(values)).any(axis=1))
@@ -238,7 +241,7 @@ class _Family:
         )
 
     @property
-    def normalised(self) -> bool:
+    def normalized(self) -> bool:
         return self.prepared.measure.name == "nDCG"
 
     @property
@@ -251,7 +254,7 @@ class _Family:
     @property
     def counts_grades(self) -> bool:
         cells = len(self.grades) * self.discounts.shape[1]
-        return not self.normalised and self.regular and cells <= _MOST_COUNTS
+        return not self.normalized and self.regular and cells <= _MOST_COUNTS
 
     def sums(self, first: int, last: int, keep: Booleans) -> _Sums:
         """The sums over some queries."""
@@ -268,7 +271,7 @@ class _Family:
                 add_counts(lists[system], own, self.grades, 1.0, counts[system - 1])
                 add_counts(lists[0], own, self.grades, -1.0, counts[system - 1])
             # With a pool of what was retrieved the two are divided by different ideals.
-            elif self.regular and self.normalised and self.prepared.conventions.pool == "judged":
+            elif self.regular and self.normalized and self.prepared.conventions.pool == "judged":
                 ahead[system - 1] = ahead_in_every_query(lists[system], lists[0], own, depth)
         return _Sums(
             np.stack([each.sum(axis=0) for each in differences]),
@@ -285,7 +288,7 @@ class _Family:
             self.own_gains,
             self.discounts,
             self.highest,
-            self.normalised,
+            self.normalized,
             0.0 if isinstance(nothing, str) else nothing,
         )
 
@@ -311,14 +314,14 @@ class _Family:
     @property
     def _unit(self) -> float:
         """The unit of DCG's own gains."""
-        if self.normalised or self.prepared.arguments.curve == TABLE:
+        if self.normalized or self.prepared.arguments.curve == TABLE:
             return 1.0
         if self.prepared.arguments.curve == LINEAR:
             return self.highest
         return float(exponential_gains(np.array(min(self.highest, 1023.0))))
 
     def _unanimous(self, sums: _Sums, system: int, sign: float) -> bool:
-        if self.normalised:
+        if self.normalized:
             return bool(sums.ahead[system, 0 if sign > 0 else 1])
         if not self.counts_grades:
             return False

@@ -1,4 +1,4 @@
-"""Whether systems may ship: each requirement tested, and all of them together."""
+"""Requirements, and whether systems may ship: each requirement tested, and all of them together."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
 from podium.measures.comparison.one_sided import mean_above, queries_to_show
-from podium.measures.comparison.requirement import Requirement
+from podium.measures.comparison.result import Comparison
 from podium.measures.comparison.slices import (
     QueryProperties,
     Slice,
@@ -23,9 +22,8 @@ from podium.measures.comparison.slices import (
     slices_of,
 )
 from podium.measures.comparison.statistics import differences_of
-
-if TYPE_CHECKING:
-    from podium.measures.comparison.result import Comparison
+from podium.measures.names import parse_measure
+from podium.measures.registry import Measure
 
 DECISION_HEADINGS = (
     "requirement", "system", "slice", "queries", "value", "limit", "p", "shown",
@@ -92,7 +90,7 @@ class RequirementResult:
         bound: What it must be shown to be beyond.
         limit: The end of the one-sided interval of ``value``, at the level of the test, which has
             to be beyond the bound; NaN for a single query, and where one has most of the weight.
-        p_value: Of the one-sided test.
+        p_value: The p-value of the one-sided test.
         unseen: The chance that losses which would bring ``value`` to the bound are in none of the
             queries, if such a query loses all that the baseline's best one has; the p-value is no
             smaller. Where it is not below the level, there are too few queries to decide.
@@ -221,15 +219,46 @@ class Decision:
         return [*self.missing(), *self.left_out]
 
 
-def decide(
+def require(
     comparison: Comparison,
-    requirements: Sequence[Requirement],
-    *,
+    *requirements: Requirement | str,
     properties: QueryProperties | None = None,
     level: float = 0.05,
-    look: Look | None = None,
+    look: Look | str | None = None,
 ) -> Decision:
-    """Test requirements; ``Comparison.require`` documents it."""
+    """Test whether each system may ship: whether all requirements are shown.
+
+    A requirement is not met until a one-sided test shows it, so a small or noisy comparison
+    does not ship by default; the result says how many queries would be enough. So few that
+    the losses which matter may be in none of them show nothing, even of equal systems.
+
+    Args:
+        comparison: The comparison.
+        requirements: Such as ``"nDCG@10 >= baseline - 0.005"`` (no loss beyond a margin),
+            ``"nDCG@10 > baseline"`` (a gain), ``"nDCG@10 >= baseline - 1%"`` or
+            ``"RR >= 0.4"``; for losses with ``<=``, ``<`` and ``+``. After it
+            ``in each COLUMN`` asks for every slice of a column, ``in COLUMN=VALUE`` for one.
+        properties: The columns of the queries, for slices: ``{column: {query id: value}}``, or
+            a table with a column ``query_id``. A column with more than 8 different numbers
+            is cut into three ranges.
+        level: How often systems that do not meet the requirements may pass. The test is
+            approximate; how often they pass is measured in ``benchmarks.statistics``.
+        look: Which of several planned looks at this comparison this is, such as ``"2/5"``.
+
+    Example:
+        >>> from podium.measures import compare
+        >>> truth = {f"q{query}": {"a": 1} for query in range(20)}
+        >>> old = {query: {"b": 2, "a": 1} for query in truth}
+        >>> new = {query: {"a": 1 + (query != "q0"), "b": 1.5} for query in truth}
+        >>> comparison = compare("RR", truth, {"old": old, "new": new})
+        >>> decision = require(comparison, "RR > baseline")
+        >>> decision.shown, round(decision.results[0].value, 3)
+        (True, 0.475)
+    """
+    parsed = [
+        each if isinstance(each, Requirement) else Requirement.parse(each) for each in requirements
+    ]
+    look = Look.parse(look) if isinstance(look, str) else look or Look()
     if not requirements:
         raise ArgumentError("there are no requirements", hint="Give at least one.")
     if not 0 < level < 1:
@@ -243,20 +272,19 @@ def decide(
                 hint="Complete its run, or choose conventions that count them as 0, such as "
                 "podium.",
             )
-    for requirement in requirements:
+    for requirement in parsed:
         _check_measure(comparison, requirement)
-    look = Look() if look is None else look
     slices = None
     if properties is not None:
         slices = slices_of(property_columns(properties, comparison.query_ids))
-    parts = [_parts(each, slices, len(comparison.query_ids)) for each in requirements]
-    for requirement, chosen in zip(requirements, parts, strict=True):
+    parts = [_parts(each, slices, len(comparison.query_ids)) for each in parsed]
+    for requirement, chosen in zip(parsed, parts, strict=True):
         for part in chosen:
             _check_bound(comparison, requirement, part)
     tests = [
         (requirement, system, part)
         for system in comparison.systems[1:]
-        for requirement, chosen in zip(requirements, parts, strict=True)
+        for requirement, chosen in zip(parsed, parts, strict=True)
         for part in chosen
     ]
     here = look.level(level)
@@ -269,7 +297,7 @@ def decide(
         system: all(result.shown for result in final if result.system == system)
         for system in comparison.systems[1:]
     }
-    columns = dict.fromkeys(each.column for each in requirements if each.column and not each.value)
+    columns = dict.fromkeys(each.column for each in parsed if each.column and not each.value)
     left_out = [
         sentence
         for column in columns
@@ -332,7 +360,7 @@ def _tested(
     if requirement.against_baseline:
         values = differences_of(values, requirement.factor * table[:, 0])
     weights = comparison.query_weights
-    # Of losses, smaller values are better: their negative has to be above the bound's.
+    # Smaller losses are better: their negative has to be above the bound's.
     sign = 1.0 if requirement.measure.larger_is_better else -1.0
     # A query that is not among these can lose what a system without results would lose here.
     nothing = comparison.empty_values[requirement.measure][part.members]
@@ -386,3 +414,114 @@ def _corrected_over_systems(
     return [
         min(1.0, max(least[each.system], factors[each.system] * each.p_value)) for each in results
     ]
+
+
+_LONGEST = 500
+_NUMBER = r"\d{0,30}\.?\d{1,30}(?:[eE][+-]?\d{1,3})?"
+_SIGN = "[-+\u2212\u2013]"
+_PLAIN = str.maketrans({"\u2212": "-", "\u2013": "-", "\u2265": ">=", "\u2264": "<="})
+"""Signs of a text processor, as they are typed."""
+_TEXT = re.compile(
+    r"\s*(?P<measure>[^<>\u2264\u2265]+?)\s*(?P<relation>[<>]=?|[\u2264\u2265])\s*"
+    rf"(?:(?P<baseline>baseline)(?:\s*(?P<sign>{_SIGN})\s*(?P<offset>{_NUMBER})\s*(?P<percent>%)?)?"
+    rf"|(?P<bound>{_SIGN}?{_NUMBER}))"
+    r"(?:\s+in\s+(?:each\s+(?P<each>.+?)|(?P<column>[^=]+?)\s*=\s*(?P<value>.+?)))?\s*",
+    re.DOTALL,
+)
+_HINT = (
+    "Write 'nDCG@10 >= baseline - 0.005', 'nDCG@10 > baseline', 'nDCG@10 >= baseline - 1%' or "
+    "'nDCG@10 >= 0.4', and for some queries 'in each COLUMN' or 'in COLUMN=VALUE' after it"
+)
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A bound that a system's mean must be shown to be on the right side of.
+
+    The bound is ``factor`` times the baseline's mean plus ``offset``. A requirement is shown by a
+    test, so the bound itself is not enough: ``>`` and ``>=`` ask for the same.
+
+    Attributes:
+        text: The text as it was written.
+        name: The measure as it was written, which may name a tool's conventions.
+        measure: The measure.
+        factor: 1 for the baseline, 0 for a bound of its own, 0.99 for ``baseline - 1%``.
+        offset: Added to it; its negative is the margin of a test for non-inferiority.
+        column: The column of the queries whose slices are meant; empty for all queries.
+        value: The slice; empty for each slice of the column.
+
+    Example:
+        >>> requirement = Requirement.parse("nDCG@10 >= baseline - 0.005")
+        >>> requirement.measure, requirement.factor, requirement.offset
+        (nDCG@10, 1.0, -0.005)
+        >>> Requirement.parse("TopKLoss(k=3) <= baseline + 2% in each language").column
+        'language'
+    """
+
+    text: str
+    name: str
+    measure: Measure
+    factor: float
+    offset: float
+    column: str = ""
+    value: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Requirement:
+        """Read a requirement as it is written; signs may be those of a text processor."""
+        if not isinstance(text, str):
+            raise ArgumentError(
+                f"a requirement is a {type(text).__name__}", hint=f"Give text. {_HINT}."
+            )
+        match = _TEXT.fullmatch(text) if len(text) <= _LONGEST else None
+        if match is None:
+            raise ArgumentError(f"{text[:80]!r} is not a requirement", hint=f"{_HINT}.")
+        measure = parse_measure(match["measure"])
+        relation = match["relation"].translate(_PLAIN)
+        smaller = relation.startswith("<")
+        if smaller == measure.larger_is_better:
+            better = "larger" if measure.larger_is_better else "smaller"
+            right = ">=" if measure.larger_is_better else "<="
+            raise ArgumentError(
+                f"{text.strip()!r}: of {measure!r} {better} values are better",
+                hint=f"Write {right} instead of {relation}.",
+            )
+        factor, offset = _bound(match)
+        if relation.endswith("=") and (factor, offset) == (1.0, 0.0):
+            margin, strict = ("+", "<") if smaller else ("-", ">")
+            raise ArgumentError(
+                f"{text.strip()!r} has no margin: that two systems are equal cannot be shown",
+                hint=f"Allow for a loss that does not matter ('{match['measure']} "
+                f"{relation} baseline {margin} 0.005'), or ask for a gain "
+                f"('{match['measure']} {strict} baseline').",
+            )
+        return cls(
+            text=" ".join(text.split()),
+            name=match["measure"],
+            measure=measure,
+            factor=factor,
+            offset=offset,
+            column=match["each"] or match["column"] or "",
+            value=match["value"] or "",
+        )
+
+    @property
+    def against_baseline(self) -> bool:
+        """Whether the bound depends on the baseline."""
+        return self.factor != 0.0
+
+
+def _bound(match: re.Match[str]) -> tuple[float, float]:
+    if match["baseline"] is None:
+        factor, offset = 0.0, float(match["bound"].translate(_PLAIN))
+    else:
+        change = float(f"{(match['sign'] or '+').translate(_PLAIN)}{match['offset'] or 0}")
+        factor, offset = (1.0 + change / 100, 0.0) if match["percent"] else (1.0, change)
+    if not (math.isfinite(factor) and math.isfinite(offset)):
+        raise ArgumentError(f"the bound of {match[0].strip()[:80]!r} is infinite", hint=f"{_HINT}.")
+    if match["baseline"] is not None and factor <= 0.0:
+        raise ArgumentError(
+            f"{match[0].strip()[:80]!r} leaves nothing of the baseline",
+            hint="Give a percentage below 100.",
+        )
+    return factor, offset

@@ -24,7 +24,7 @@ class Section:
         headings: One per column.
         rows: The cells.
         notes: How to read the table.
-        findings: What it amounts to, for whoever does not read it.
+        findings: What it amounts to, for people who do not read it.
         names: How many columns are names.
         secondary: Columns that a narrow page can do without.
     """

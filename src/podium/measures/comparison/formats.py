@@ -7,8 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from podium.measures.comparison.details import Details, json_number
-from podium.measures.comparison.result import HEADINGS, Comparison
-from podium.measures.value import Measure
+from podium.measures.comparison.result import (
+    HEADINGS,
+    Comparison,
+    markdown_escaped,
+    markdown_table,
+    notes,
+    warnings,
+)
+from podium.measures.registry import Measure
 
 
 def as_markdown(comparison: Comparison, details: Details | None = None) -> str:
@@ -26,31 +33,13 @@ def as_markdown(comparison: Comparison, details: Details | None = None) -> str:
         >>> as_markdown(comparison).splitlines()[3][:23]
         '| RR | new | 1.0000 | -'
     """
-    lines = [
-        *_markdown_table(HEADINGS, comparison.rows()),
-        "",
-        *notes(comparison),
-        *warnings(comparison),
-        "",
-    ]
+    lines = [str(comparison)]
     for section in () if details is None else details.sections():
         lines += [f"## {section.title}", ""]
         if section.rows:
-            lines += [*_markdown_table(section.headings, section.rows), ""]
-        lines += [*map(_markdown_escaped, section.findings), *section.notes, ""]
+            lines += [*markdown_table(section.headings, section.rows), ""]
+        lines += [*map(markdown_escaped, section.findings), *section.notes, ""]
     return "\n".join(lines)
-
-
-def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [
-        "| " + " | ".join(map(_markdown_escaped, row)) + " |"
-        for row in (headings, ["---"] * len(headings), *rows)
-    ]
-
-
-def _markdown_escaped(text: str) -> str:
-    """Keep text in its cell, and what looks like HTML from being it."""
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
 def as_latex(comparison: Comparison, details: Details | None = None) -> str:
@@ -143,53 +132,6 @@ def as_json(comparison: Comparison, details: Details | None = None) -> str:
     if details is not None:
         content |= details.to_json()
     return json.dumps(content, indent=1, ensure_ascii=False)
-
-
-def notes(comparison: Comparison) -> list[str]:
-    """Return notes on how to read the table, one sentence each."""
-    weighted = comparison.query_weights is not None
-    tukey = "" if weighted else "Tukey's p is for all pairs; "
-    sentences = [
-        f"{len(comparison.query_ids)} queries; differences are against {comparison.baseline}.",
-        f"Conventions: {comparison.conventions}.",
-        f"* p < 0.05 by the {_test_in_words(comparison)}, Holm-corrected over systems; {tukey}"
-        "effect is Cohen's d of the differences.",
-        "Means, intervals, effects and the test are weighted by query; wins, ties and losses are "
-        "numbers of queries."
-        if weighted
-        else "coherent: the share of a family of sensible gains and discounts, the measure's own "
-        "among them, under which the same system is ahead; 'all' means that no increasing gains "
-        "and decreasing discounts put the other one ahead.",
-    ]
-    for measure in comparison.measures:
-        for system, verdict in comparison.verdicts[measure].items():
-            coherence = verdict.coherence
-            if coherence is not None and coherence.nearest is not None:
-                sentences.append(
-                    f"{measure!r}: {system} against {comparison.baseline} flips with "
-                    f"{coherence.nearest}."
-                )
-    return sentences
-
-
-def warnings(comparison: Comparison) -> list[str]:
-    """Return what readers of every format have to know, programs among them."""
-    if not comparison.left_out:
-        return []
-    no_weight = "" if comparison.query_weights is None else ", or weight 0"
-    return [
-        f"{comparison.left_out} of {comparison.left_out + len(comparison.query_ids)} queries are "
-        f"left out: no value for one of the systems{no_weight}."
-    ]
-
-
-def _test_in_words(comparison: Comparison) -> str:
-    return {
-        "t": "paired t-test",
-        "randomisation": "paired randomisation test",
-        "wilcoxon": "Wilcoxon signed-rank test",
-        "sign": "sign test",
-    }[comparison.test]
 
 
 def _verdict_json(comparison: Comparison, measure: Measure, system: str) -> dict[str, Any]:

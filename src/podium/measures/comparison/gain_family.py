@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.kernels import Doubles, Floats, Ints, inner, kernel
-from podium.measures.compiled.arrays import Booleans, Positions
-from podium.measures.compiled.lists import Lists
+from podium.measures.compiled import Booleans, Positions
+from podium.measures.compiled.blocks import RankingPlan, blocks
+from podium.measures.compiled.prepared import PreparedMeasure
+from podium.measures.inputs import Inputs
 
 
 def member_values(
@@ -18,24 +21,24 @@ def member_values(
     own_gains: Doubles,
     discounts: NDArray[np.float64],
     highest: float,
-    normalised: bool,
+    normalized: bool,
     nothing: float,
 ) -> NDArray[np.float64]:
     """The value of each query under each member: queries x gains x discounts.
 
     Args:
-        lists: Of the queries.
-        bases: Of gains ``(b^label - 1) / (b - 1)``, in units of the highest label's gain.
+        lists: The lists of the queries.
+        bases: The b of gains ``(b^label - 1) / (b - 1)``, in units of the highest label's gain.
         own_gains: The gain of each integer label, as one more kind of gains; or empty.
         discounts: A row for each kind of discounts, a column for each rank that counts. All rows
             fall and rise together.
         highest: The highest label of all queries, in units of whose gain DCG's are.
-        normalised: Whether the measure is nDCG, whose gains are in units of that of each query's
+        normalized: Whether the measure is nDCG, whose gains are in units of that of each query's
             own highest label.
         nothing: The value of nDCG where the ideal DCG is 0.
     """
     values = np.empty((len(lists.sizes), len(bases) + bool(len(own_gains)), len(discounts)))
-    _fill(*lists, bases, own_gains, discounts, highest, normalised, nothing, values)
+    _fill(*lists, bases, own_gains, discounts, highest, normalized, nothing, values)
     return values
 
 
@@ -82,7 +85,7 @@ def _fill(
     own_gains: Doubles,
     discounts: NDArray[np.float64],
     highest: float,
-    normalised: bool,
+    normalized: bool,
     nothing: float,
     values: NDArray[np.float64],
 ) -> None:
@@ -128,7 +131,7 @@ def _fill(
             for kind in range(kinds):
                 best[code, kind] += discounts[kind, ranks[position]]
         unit = highest
-        if normalised and count:
+        if normalized and count:
             unit = float(grades[0])
         for row in range(len(bases)):
             total, ideal_total = np.zeros(kinds), np.zeros(kinds)
@@ -137,7 +140,7 @@ def _fill(
                 for kind in range(kinds):
                     total[kind] += gain * weights[code, kind]
                     ideal_total[kind] += gain * best[code, kind]
-            _share(total, ideal_total, normalised, nothing, values[query, row])
+            _share(total, ideal_total, normalized, nothing, values[query, row])
         if len(own_gains):
             # These need not rise with the labels, so the ideal order may be another.
             pool_gains = np.empty(len(pool))
@@ -150,17 +153,17 @@ def _fill(
                     total[kind] += own_gains[int(grades[code])] * weights[code, kind]
                 for position in range(min(len(pool), reach)):
                     ideal_total[kind] += pool_gains[position] * discounts[kind, ranks[position]]
-            _share(total, ideal_total, normalised, nothing, values[query, len(bases)])
+            _share(total, ideal_total, normalized, nothing, values[query, len(bases)])
 
 
 @inner
 def _share(
-    total: Doubles, best: Doubles, normalised: bool, nothing: float, values: Doubles
+    total: Doubles, best: Doubles, normalized: bool, nothing: float, values: Doubles
 ) -> None:
     """The totals, as a share of the best ones if they are to be."""
     for kind in range(len(values)):
         values[kind] = total[kind]
-        if normalised:
+        if normalized:
             values[kind] = total[kind] / best[kind] if best[kind] > 0.0 else nothing
 
 
@@ -170,7 +173,7 @@ def add_counts(
     """Add how many documents of each grade are at each rank, in the mean over ties.
 
     Args:
-        lists: Of the queries.
+        lists: The lists of the queries.
         keep: Which queries count.
         grades: All grades above 0, largest first.
         sign: 1 to add, -1 to subtract.
@@ -286,3 +289,90 @@ def _add_share(
         for rank in range(position, min(end, len(surplus))):
             surplus[rank] += sign * inside / (end - position)
         position = end
+
+
+class Lists(NamedTuple):
+    """Ranked and ideal lists of some queries, one after the other.
+
+    Attributes:
+        labels: The labels of the ranked documents, as far as the cut-off and all that are tied with
+            the last; NaN where a document was not judged.
+        ends: For each of them the position in its list after the last document that it is tied
+            with, where ties are averaged over; else the next position.
+        starts: Where each query's list begins, and the number of documents last.
+        ideal: The labels of the pool, largest first.
+        ideal_starts: Where each query's pool begins, and the number of documents last.
+        sizes: How many documents were ranked for each query.
+        zero: Which queries have a value of 0 because their list is too short.
+    """
+
+    labels: Floats
+    ends: Positions
+    starts: Ints
+    ideal: Floats
+    ideal_starts: Ints
+    sizes: Ints
+    zero: Booleans
+
+
+def ranked_lists(prepared: PreparedMeasure, inputs: Inputs, first: int, last: int) -> Lists:
+    """Return the lists of the queries ``first`` up to ``last``."""
+    own = prepared.conventions
+    plan = RankingPlan(own, prepared.depth, needs_ideal=True)
+    labels, ends, ideal, kept, judged, shown = [], [], [], [], [], []
+    for block in blocks(plan, inputs, first, last):
+        rows, pool = int(block.kept.sum()), int(block.judged.sum())
+        packed, packed_ends = np.empty(rows, np.float32), np.empty(rows, np.int32)
+        packed_ideal = np.empty(pool, np.float32)
+        _pack(block.ranked, block.starts, block.kept, block.ties, block.tied, packed, packed_ends)
+        _pack_ideal(block.ideal, block.ideal_starts, block.judged, packed_ideal)
+        labels.append(packed)
+        ends.append(packed_ends)
+        ideal.append(packed_ideal)
+        kept.append(block.kept.copy())
+        judged.append(block.judged.copy())
+        sizes = np.diff(inputs.offsets[block.first : block.last + 1])
+        shown.append(block.kept.copy() if own.unjudged == "drop" else sizes)
+    sizes = np.concatenate(shown)
+    cut = prepared.cut_off
+    short = own.short_list == "zero" and cut is not None
+    return Lists(
+        np.concatenate(labels),
+        np.concatenate(ends),
+        _starts(kept),
+        np.concatenate(ideal),
+        _starts(judged),
+        sizes,
+        sizes < cut if short and cut is not None else np.zeros(len(sizes), np.bool_),
+    )
+
+
+def _starts(counts: list[Ints]) -> Ints:
+    return np.concatenate(([0], np.cumsum(np.concatenate(counts))))
+
+
+@kernel
+def _pack(
+    ranked: Floats,
+    starts: Ints,
+    kept: Ints,
+    ties: Positions,
+    tied: Booleans,
+    labels: Floats,
+    ends: Positions,
+) -> None:
+    target = 0
+    for query in range(len(starts)):
+        for position in range(kept[query]):
+            labels[target] = ranked[starts[query] + position]
+            ends[target] = ties[starts[query] + position] if tied[query] else position + 1
+            target += 1
+
+
+@kernel
+def _pack_ideal(ideal: Floats, starts: Ints, judged: Ints, labels: NDArray[np.float32]) -> None:
+    target = 0
+    for query in range(len(starts)):
+        for position in range(judged[query]):
+            labels[target] = ideal[starts[query] + position]
+            target += 1

@@ -1,21 +1,30 @@
-"""A comparison as one self-contained HTML file: tables, notes and SVG charts."""
+"""A comparison as one self-contained HTML file: tables, notes, SVG charts and ranked lists."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from html import escape
+from typing import NamedTuple
 
 import numpy as np
 
+from podium.kernels import Doubles
 from podium.measures.comparison.coherence import BASES, STEEPNESS
 from podium.measures.comparison.details import Details, Section
-from podium.measures.comparison.formats import notes, warnings
-from podium.measures.comparison.list_html import LIST_STYLE, list_pair
-from podium.measures.comparison.result import HEADINGS, BaselineComparison, Comparison
-from podium.measures.value import Measure
+from podium.measures.comparison.result import (
+    HEADINGS,
+    BaselineComparison,
+    Comparison,
+    notes,
+    warnings,
+)
+from podium.measures.comparison.single_queries import ListedDocument, ListPair
+from podium.measures.evaluate import measure_all
+from podium.measures.registry import Measure
 from podium.reports.charts import curve_chart, difference_chart, grid_chart
 from podium.reports.page import report_page
 
+_MOST_CUT_OFFS = 20
 _TONES = {"yes": " class='up'", "no": " class='down'", "could turn": " class='down'"}
 _STYLE = """
 th:nth-child(-n+2), td:nth-child(-n+2), th.name, td.name { text-align: left; }
@@ -56,13 +65,12 @@ def as_html(comparison: Comparison, details: Details | None = None) -> str:
             _section_table(section, losses),
             _list([*section.findings, *section.notes]),
         ]
-    if comparison.curves:
+    curves = cut_off_curves(comparison)
+    if curves is not None:
         parts += [
-            f"<h2>{escape(comparison.curve_of)} over the cut-off</h2>",
+            f"<h2>{escape(curves.measure)} over the cut-off</h2>",
             "<div class='card'>",
-            curve_chart(
-                {name: (curve.cut_offs, curve.means) for name, curve in comparison.curves.items()}
-            ),
+            curve_chart({name: (curves.cut_offs, means) for name, means in curves.means.items()}),
             "</div>",
         ]
     for measure in comparison.measures:
@@ -84,6 +92,46 @@ def as_html(comparison: Comparison, details: Details | None = None) -> str:
             ),
         ]
     return report_page(f"Comparison of {title}", parts, style=_STYLE + LIST_STYLE)
+
+
+class Curves(NamedTuple):
+    """Means over the cut-offs of a measure.
+
+    Attributes:
+        measure: The name of the measure without a cut-off.
+        cut_offs: The cut-offs.
+        means: The mean at each cut-off, for each system.
+    """
+
+    measure: str
+    cut_offs: tuple[int, ...]
+    means: dict[str, tuple[float, ...]]
+
+
+def cut_off_curves(comparison: Comparison) -> Curves | None:
+    """Evaluate the first measure with a cut-off at others up to twice its own.
+
+    None if no measure has a cut-off, or if it is not known what the values were computed from.
+    """
+    source = comparison.source
+    measure = next((each for each in comparison.measures if each.cut_off is not None), None)
+    if source is None or measure is None or measure.cut_off is None:
+        return None
+    last = max(min(2 * measure.cut_off, _MOST_CUT_OFFS), min(measure.cut_off, 100))
+    cut_offs = range(1, last + 1) if last <= _MOST_CUT_OFFS else range(5, last + 1, 5)
+    weights = comparison.query_weights
+    means = {}
+    for name, inputs in zip(comparison.systems, source.inputs, strict=True):
+        results = measure_all([measure @ each for each in cut_offs], source.conventions, inputs)
+        means[name] = tuple(
+            _mean_of_known(values[source.keep], weights) for values in results.values()
+        )
+    return Curves(repr(measure).rpartition("@")[0], tuple(cut_offs), means)
+
+
+def _mean_of_known(values: Doubles, weights: Doubles | None) -> float:
+    known = ~np.isnan(values)
+    return float(np.average(values[known], weights=None if weights is None else weights[known]))
 
 
 def _list(remarks: Sequence[str]) -> str:
@@ -176,3 +224,68 @@ def _moved_table(
     return (
         f"<div class='wide'><table>{''.join(rows) or '<tr><td>none moved</td></tr>'}</table></div>"
     )
+
+
+LIST_STYLE = """
+.lists { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(420px, 100%), 1fr));
+  gap: 16px; }
+.lists table { width: 100%; table-layout: fixed; white-space: normal; }
+.lists th, .lists td { text-align: right; vertical-align: top; }
+.lists th, .lists td { padding: 4px 5px; }
+.lists th:nth-child(1) { width: 1.4em; } .lists th:nth-child(n+3) { width: 2.6em; }
+.lists th:nth-child(2), .lists td:nth-child(2) { text-align: left; overflow-wrap: anywhere; }
+.lists small { color: var(--soft); display: block; }
+.lists span.title { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2;
+  overflow: hidden; }
+.query { margin: 10px 0; } .query summary { cursor: pointer; font-weight: 600; }
+.query .lists { margin-top: 10px; }
+"""
+_LONGEST = 160
+
+
+def list_pair(pair: ListPair, baseline: str, *, is_open: bool) -> str:
+    """A card with the query's text and how much it moved, which opens to show both lists."""
+    tone = "up" if pair.is_better else "down"
+    title = f"{escape(pair.query_id)}: {escape(pair.text)}" if pair.text else escape(pair.query_id)
+    return (
+        f"<details class='card query'{' open' if is_open else ''}><summary>{title} "
+        f"<span class='{tone}'>{pair.difference:+.4f}</span></summary><div class='lists'>"
+        f"{_table(baseline, pair.baseline)}{_table(pair.system, pair.ranked)}</div></details>"
+    )
+
+
+def _table(system: str, documents: Sequence[ListedDocument]) -> str:
+    rows = "".join(
+        f"<tr><td>{rank}</td><td>{_document(each)}</td><td>{_label(each)}</td>"
+        f"<td>{_other(rank, each)}</td></tr>"
+        for rank, each in enumerate(documents, start=1)
+    )
+    empty = "<tr><td></td><td>nothing was returned</td><td></td><td></td></tr>"
+    return (
+        f"<table><tr><th></th><th>{escape(system)}</th><th>label</th><th>other</th></tr>"
+        f"{rows or empty}</table>"
+    )
+
+
+def _document(document: ListedDocument) -> str:
+    if not document.title:
+        return escape(document.document_id)
+    title = document.title
+    short = title if len(title) <= _LONGEST else f"{title[: _LONGEST - 1]}…"
+    return (
+        f"<span class='title'>{escape(short)}</span><small>{escape(document.document_id)}</small>"
+    )
+
+
+def _label(document: ListedDocument) -> str:
+    return "?" if document.label is None else f"{document.label:g}"
+
+
+def _other(rank: int, document: ListedDocument) -> str:
+    """The rank in the other list, with the colour of this one's gain or loss."""
+    if document.other_rank is None:
+        return "-"
+    if document.other_rank == rank:
+        return str(rank)
+    tone = "up" if rank < document.other_rank else "down"
+    return f"<span class='{tone}'>{document.other_rank}</span>"

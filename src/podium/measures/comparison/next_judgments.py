@@ -13,10 +13,8 @@ from podium.errors import ArgumentError, DataError
 from podium.measures.comparison.unjudged import LabelTrial, trial_bounds
 from podium.measures.conventions import Conventions
 from podium.measures.inputs import as_system, as_truth
-from podium.measures.names import parse_measure
-from podium.measures.presets import conventions_for
-from podium.measures.registry import definition_of
-from podium.measures.value import Measure
+from podium.measures.presets import resolve_measure
+from podium.measures.registry import Measure, definition_of
 
 _FAR = 2.0
 """So many deviations from a bound, a difference is hardly ever on the other side."""
@@ -54,7 +52,7 @@ class JudgingPlan:
             not known of how likely these are; None without ``expected``.
         why_unknown: Why nothing is expected; "" if something is.
         least: What the difference will be at least, whatever the labels of unjudged documents down
-            to the cut-off, with all others left unjudged; None if there are too many to say.
+            to the cut-off, with all others left unjudged; None if there are too many to know.
         most: What it will be at most.
         exact: Whether labels exist that give ``least`` and ``most``; else these may be wide.
         bound: What the difference is held against.
@@ -80,7 +78,7 @@ class JudgingPlan:
     def unlikely_to_turn(self) -> bool | None:
         """Whether the difference is hardly ever on another side of the bound once all are judged.
 
-        Of the cases that are called so, at most 5 % turned where the other judgments are known
+        At most 5 % of the cases that are called so turned where the other judgments are known
         (``python -m benchmarks.statistics``). True where no labels can turn it, and None where
         nothing is expected.
         """
@@ -107,7 +105,7 @@ def next_judgments(
     bound: float = 0.0,
     conventions: Conventions | str | None = None,
 ) -> JudgingPlan:
-    """Choose the documents whose labels would tell most about a difference of two systems.
+    """Choose the documents whose labels matter most for a difference of two systems.
 
     Every label is tried on every unjudged document among the first results, and the measure
     evaluated. A document matters as much as the variance that its label gives the mean difference:
@@ -145,12 +143,12 @@ def next_judgments(
     runs = [as_system(reference, each) for each in (baseline, system)]
     if not all(isinstance(each, Rankings) for each in runs):
         raise ArgumentError("a system is not a run", hint="Give judgments and two runs.")
-    parsed = parse_measure(measure)
+    parsed, chosen = resolve_measure(measure, conventions)
     if definition_of(parsed).aggregate != "mean":
         raise ArgumentError(
             f"{parsed!r} is not a mean over queries", hint="Choose a measure that is, such as AP."
         )
-    trial = LabelTrial.of(parsed, conventions_for(measure, conventions), reference, *runs)  # type: ignore[arg-type]
+    trial = LabelTrial.of(parsed, chosen, reference, *runs)  # type: ignore[arg-type]
     differences = trial.as_judged()
     queries = np.count_nonzero(~np.isnan(differences))
     if not queries:

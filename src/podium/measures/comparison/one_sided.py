@@ -30,7 +30,7 @@ class MeanTest:
             single value.
         skewness: Their skewness; NaN for a single value.
         least: The least value, as it would count in the mean.
-        effective: How many queries of equal weight tell as much, as a share of the queries.
+        effective: How many queries of equal weight are worth as much, as a share of the queries.
     """
 
     mean: float

@@ -20,10 +20,10 @@ from podium.data import Judgments, Preferences, Rankings, TableSource, as_judgme
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
 from podium.measures.conventions import Conventions
-from podium.measures.evaluate import Measures, evaluate, measures_of
-from podium.measures.measure_dict import ByMeasure
-from podium.measures.registry import definition_of
-from podium.measures.value import Measure
+from podium.measures.evaluate import evaluate
+from podium.measures.evaluation import ByMeasure
+from podium.measures.presets import Measures, resolve_measures
+from podium.measures.registry import Measure, definition_of
 
 _LEAST = 4
 """Queries that people must have judged for the machine's weight to be estimated."""
@@ -187,7 +187,7 @@ def compare_powered(
     """
     if not systems:
         raise ArgumentError("there are no systems", hint="Give at least one run.")
-    parsed = measures_of(measures)
+    parsed, chosen = resolve_measures(measures, conventions)
     for measure in parsed:
         if definition_of(measure).aggregate != "mean":
             raise ArgumentError(
@@ -197,7 +197,7 @@ def compare_powered(
     sources = [as_judgments(each) for each in (human, machine)]
     runs = {name: as_rankings(source) for name, source in systems.items()}
     values = {
-        name: [_by_query(measures, truth, run, conventions) for truth in sources]
+        name: [_by_query(parsed, truth, run, chosen) for truth in sources]
         for name, run in runs.items()
     }
     means: dict[Measure, dict[str, PoweredMean]] = {}
@@ -231,10 +231,10 @@ def compare_powered(
 
 
 def _by_query(
-    measures: Measures,
+    measures: list[Measure],
     truth: Judgments | Preferences,
     run: Rankings,
-    conventions: Conventions | str | None,
+    conventions: Conventions,
 ) -> dict[Measure, dict[str, float]]:
     """The value of each query; NaN where conventions leave it out."""
     evaluation = evaluate(measures, truth, run, conventions=conventions)

@@ -1,11 +1,12 @@
-"""The result of comparing systems, independent of the output format."""
+"""The result of comparing systems, and what every report shows of it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,20 +15,28 @@ from numpy.typing import NDArray
 from podium.data.frames import html_table, pandas_frame
 from podium.errors import ArgumentError
 from podium.kernels import Doubles
-from podium.measures.comparison.coherence import Coherence
-from podium.measures.comparison.statistics import Difference, TestName
-from podium.measures.measure_dict import ByMeasure
+from podium.measures.comparison.coherence import Coherence, coherences
+from podium.measures.comparison.statistics import (
+    Difference,
+    OnRequest,
+    TestName,
+    holm,
+    paired_difference,
+    tukey,
+    weighted_interval,
+)
+from podium.measures.compiled import Booleans
+from podium.measures.conventions import Conventions
+from podium.measures.evaluation import ByMeasure
+from podium.measures.inputs import Inputs
 from podium.measures.names import parse_measure
-from podium.measures.value import Measure
+from podium.measures.registry import Measure
 from podium.registry import unknown_name
+from podium.reports.charts import difference_chart
+from podium.reports.figure import Figure
 
-if TYPE_CHECKING:
-    from podium.measures.comparison.decision import Decision, Look
-    from podium.measures.comparison.query_plan import QueryPlan
-    from podium.measures.comparison.requirement import Requirement
-    from podium.measures.comparison.slice_differences import SliceDifference
-    from podium.measures.comparison.slices import QueryProperties
-    from podium.reports.figure import Figure
+_MOVED = 5
+"""How many of the queries that gained most, and of those that lost most, are named."""
 
 
 @dataclass(frozen=True)
@@ -39,26 +48,94 @@ class Summary:
     high: float
 
 
-@dataclass(frozen=True)
-class BaselineComparison:
-    """One system compared with the baseline under one measure.
+@dataclass(frozen=True, eq=False)
+class Source:
+    """What the values of a comparison were computed from, for what else may be asked of it.
 
     Attributes:
-        difference: Mean difference, interval, effect size, wins, ties and losses, p-values.
-        corrected: The p-values after Holm's correction over all systems of this measure.
-        tukey: The p-value of Tukey's honestly significant difference over all systems; NaN if
-            queries have weights.
-        coherence: How much the result depends on gains and discounts; None for measures that
-            have none, and if queries have weights.
-        moved: The indices of the queries that changed most, largest gains first, then largest
-            losses.
+        conventions: The conventions that the values follow.
+        inputs: What each system returned, with the truth about it.
+        keep: Which of their queries are compared.
     """
 
-    difference: Difference
-    corrected: Mapping[TestName, float]
-    tukey: float
-    coherence: Coherence | None
-    moved: tuple[int, ...] = field(repr=False)
+    conventions: Conventions
+    inputs: tuple[Inputs, ...]
+    keep: Booleans
+
+
+@dataclass(frozen=True, eq=False)
+class BaselineComparison:
+    """One system compared with the baseline under one measure; each part is computed when read.
+
+    Attributes:
+        comparison: The comparison that it is a part of.
+        measure: The measure.
+        system: The system.
+    """
+
+    comparison: Comparison = field(repr=False)
+    measure: Measure
+    system: str
+
+    @cached_property
+    def difference(self) -> Difference:
+        """Mean difference, interval, effect size, wins, ties and losses, p-values."""
+        comparison = self.comparison
+        return paired_difference(
+            self._values,
+            comparison.values[self.measure][:, 0],
+            seed=comparison.seed,
+            weights=comparison.query_weights,
+            larger_is_better=self.measure.larger_is_better,
+        )
+
+    @cached_property
+    def corrected(self) -> Mapping[TestName, float]:
+        """The p-values after Holm's correction over all systems of this measure."""
+        others = self.comparison.verdicts[self.measure]
+
+        def correct(test: TestName) -> float:
+            p_values = [each.difference.p_values[test] for each in others.values()]
+            return float(holm(np.array(p_values))[list(others).index(self.system)])
+
+        return OnRequest(self.difference.p_values, correct)
+
+    @property
+    def tukey(self) -> float:
+        """The p-value of Tukey's honestly significant difference over all systems.
+
+        NaN if queries have weights.
+        """
+        comparison = self.comparison
+        if comparison.query_weights is not None:
+            return math.nan
+        return float(comparison.tukey[self.measure][0, comparison.systems.index(self.system)])
+
+    @property
+    def coherence(self) -> Coherence | None:
+        """How much the result depends on gains and discounts.
+
+        None for measures that have none, and if queries have weights.
+        """
+        comparison = self.comparison
+        every = comparison.coherences[self.measure]
+        return None if every is None else every[comparison.systems.index(self.system) - 1]
+
+    @cached_property
+    def moved(self) -> tuple[int, ...]:
+        """The queries that changed most, by index: largest gains first, then largest losses."""
+        sign = 1.0 if self.measure.larger_is_better else -1.0
+        changes = sign * (self._values - self.comparison.values[self.measure][:, 0])
+        order = np.argsort(-changes, kind="stable")
+        gained = [int(query) for query in order[:_MOVED] if changes[query] > 0]
+        lost = [int(query) for query in order[::-1][:_MOVED] if changes[query] < 0]
+        return tuple(gained + lost)
+
+    @property
+    def _values(self) -> Doubles:
+        column = self.comparison.systems.index(self.system)
+        values: Doubles = self.comparison.values[self.measure][:, column]
+        return values
 
     def is_significant(self, test: TestName, level: float = 0.05) -> bool:
         """Whether the corrected p-value of a test is below a level."""
@@ -66,16 +143,12 @@ class BaselineComparison:
 
 
 @dataclass(frozen=True)
-class Curve:
-    """A system's means over the cut-offs of one measure."""
-
-    cut_offs: tuple[int, ...]
-    means: tuple[float, ...]
-
-
-@dataclass(frozen=True)
 class Comparison:
     """Systems compared on the same queries.
+
+    It has the values of each query; what is computed from them is computed when it is read, or
+    by functions that take a comparison: ``require``, ``slice_differences``, ``search_slices``,
+    ``plan_queries``, ``as_markdown`` and so on.
 
     Attributes:
         systems: Their names; the first is the baseline.
@@ -85,16 +158,13 @@ class Comparison:
         values: For each measure, by any of its names, one row per query and one column per system.
         empty_values: For each measure, by any of its names, what each query's value would be had
             a system no result for it.
-        summaries: For each measure, by any of its names, each system's mean and interval.
-        verdicts: For each measure, by any of its names, each other system against the baseline.
-        curves: For the first measure with a cut-off, each system's means over cut-offs.
-        curve_of: The name of that measure without its cut-off.
         conventions: The conventions the values follow, in words.
         test: The test that decides significance.
         seed: The seed of the test.
         query_weights: The weight of each query; None if all count equally.
         unanswered: For each other system, how many of the queries that were left out the baseline
             has a value for.
+        source: What the values were computed from; None if that is not known.
     """
 
     systems: tuple[str, ...]
@@ -103,31 +173,69 @@ class Comparison:
     left_out: int
     values: ByMeasure[NDArray[np.float64]] = field(repr=False)
     empty_values: ByMeasure[Doubles] = field(repr=False)
-    summaries: ByMeasure[Mapping[str, Summary]] = field(repr=False)
-    verdicts: ByMeasure[Mapping[str, BaselineComparison]] = field(repr=False)
-    curves: Mapping[str, Curve] = field(repr=False)
-    curve_of: str
     conventions: str
     test: TestName
     seed: int = 0
     query_weights: Doubles | None = field(default=None, repr=False)
     unanswered: Mapping[str, int] = field(default_factory=dict, repr=False)
+    source: Source | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
-        from podium.measures.comparison.formats import as_markdown
-
-        return as_markdown(self)
+        lines = [*markdown_table(HEADINGS, self.rows()), "", *notes(self), *warnings(self), ""]
+        return "\n".join(lines)
 
     @property
     def baseline(self) -> str:
         """The system that the others are compared with."""
         return self.systems[0]
 
+    @cached_property
+    def summaries(self) -> ByMeasure[Mapping[str, Summary]]:
+        """For each measure, by any of its names, each system's mean and interval."""
+        return ByMeasure(
+            {
+                measure: {
+                    name: Summary(*weighted_interval(table[:, column], self.query_weights))
+                    for column, name in enumerate(self.systems)
+                }
+                for measure, table in self.values.items()
+            }
+        )
+
+    @cached_property
+    def verdicts(self) -> ByMeasure[Mapping[str, BaselineComparison]]:
+        """For each measure, by any of its names, each other system against the baseline."""
+        return ByMeasure(
+            {
+                measure: {
+                    name: BaselineComparison(self, measure, name) for name in self.systems[1:]
+                }
+                for measure in self.measures
+            }
+        )
+
+    @cached_property
+    def tukey(self) -> Mapping[Measure, NDArray[np.float64]]:
+        """For each measure, the p-values of Tukey's test of all pairs of systems."""
+        return OnRequest(self.measures, lambda measure: tukey(self.values[measure]))
+
+    @cached_property
+    def coherences(self) -> Mapping[Measure, list[Coherence] | None]:
+        """For each measure, each other system's coherence; None where there is none."""
+        source = None if self.query_weights is not None else self.source
+
+        def of(measure: Measure) -> list[Coherence] | None:
+            if source is None:
+                return None
+            return coherences(measure, source.conventions, source.inputs, source.keep)
+
+        return OnRequest(self.measures, of)
+
     def plot(self, measure: Measure | str | None = None, system: str | None = None) -> Figure:
         """Draw each query's difference from the baseline, largest gain first, as an SVG picture.
 
         Args:
-            measure: Of which; the first by default.
+            measure: Which measure; the first by default.
             system: Which system against the baseline; the second by default.
 
         Example:
@@ -137,9 +245,6 @@ class Comparison:
             >>> compare("RR", truth, runs).plot()
             Figure('RR: new against old')
         """
-        from podium.reports.charts import difference_chart
-        from podium.reports.figure import Figure
-
         chosen = self.measures[0] if measure is None else measure
         if chosen not in self.values:
             known = ", ".join(map(repr, self.measures))
@@ -154,132 +259,6 @@ class Comparison:
             differences, self.query_ids, larger_is_better=parse_measure(chosen).larger_is_better
         )
         return Figure.of_chart(title, chart)
-
-    def require(
-        self,
-        *requirements: Requirement | str,
-        properties: QueryProperties | None = None,
-        level: float = 0.05,
-        look: Look | str | None = None,
-    ) -> Decision:
-        """Test whether each system may ship: whether all requirements are shown.
-
-        A requirement is not met until a one-sided test shows it, so a small or noisy comparison
-        does not ship by default; the result says how many queries would be enough. So few that
-        the losses which matter may be in none of them show nothing, even of equal systems.
-
-        Args:
-            requirements: Such as ``"nDCG@10 >= baseline - 0.005"`` (no loss beyond a margin),
-                ``"nDCG@10 > baseline"`` (a gain), ``"nDCG@10 >= baseline - 1%"`` or
-                ``"RR >= 0.4"``; for losses with ``<=``, ``<`` and ``+``. After it
-                ``in each COLUMN`` asks for every slice of a column, ``in COLUMN=VALUE`` for one.
-            properties: The columns of the queries, for slices: ``{column: {query id: value}}``, or
-                a table with a column ``query_id``. A column with more than 8 different numbers
-                is cut into three ranges.
-            level: How often systems that do not meet the requirements may pass. The test is
-                approximate; how often they pass is measured in ``benchmarks.statistics``.
-            look: Which of several planned looks at this comparison this is, such as ``"2/5"``.
-
-        Example:
-            >>> from podium.measures import compare
-            >>> truth = {f"q{query}": {"a": 1} for query in range(20)}
-            >>> old = {query: {"b": 2, "a": 1} for query in truth}
-            >>> new = {query: {"a": 1 + (query != "q0"), "b": 1.5} for query in truth}
-            >>> decision = compare("RR", truth, {"old": old, "new": new}).require("RR > baseline")
-            >>> decision.shown, round(decision.results[0].value, 3)
-            (True, 0.475)
-        """
-        from podium.measures.comparison.decision import Look, decide
-        from podium.measures.comparison.requirement import Requirement
-
-        return decide(
-            self,
-            [
-                each if isinstance(each, Requirement) else Requirement.parse(each)
-                for each in requirements
-            ],
-            properties=properties,
-            level=level,
-            look=Look.parse(look) if isinstance(look, str) else look,
-        )
-
-    def slices(self, properties: QueryProperties) -> tuple[SliceDifference, ...]:
-        """Compare on the slices of each column of the queries' properties.
-
-        P-values are those of the comparison's test, corrected over all slices by Benjamini and
-        Hochberg (``q_value``).
-
-        Args:
-            properties: As ``require`` takes them.
-
-        Example:
-            >>> from podium.measures import compare
-            >>> truth = {f"q{query}": {"a": 1} for query in range(8)}
-            >>> old = {query: {"b": 2, "a": 1} for query in truth}
-            >>> new = {query: {"a": 2, "b": 1} for query in truth}
-            >>> kinds = {query: "new" if query > "q5" else "known" for query in truth}
-            >>> rows = compare("RR", truth, {"old": old, "new": new}).slices({"kind": kinds})
-            >>> [(row.name, row.queries, row.mean) for row in rows]
-            [('kind=known', 6, 0.5), ('kind=new', 2, 0.5)]
-        """
-        from podium.measures.comparison.slice_differences import slice_differences
-        from podium.measures.comparison.slices import property_columns, slices_of
-
-        return slice_differences(self, slices_of(property_columns(properties, self.query_ids)))
-
-    def search_slices(
-        self, properties: QueryProperties, *, seed: int = 0
-    ) -> tuple[SliceDifference, ...]:
-        """Search for slices that gain or lose, and test them on queries that took no part in it.
-
-        A tree of at most two conditions on the properties is grown on one half of the queries,
-        drawn at random; its slices are tested on the other half. With fewer than 32 queries there
-        is nothing to split.
-
-        Args:
-            properties: As ``require`` takes them.
-            seed: Of the two halves.
-
-        Example:
-            >>> from podium.measures import compare
-            >>> truth = {f"q{query}": {"a": 1} for query in range(80)}
-            >>> kind = {f"q{query}": "odd" if query % 2 else "even" for query in range(80)}
-            >>> old = {query: {"b": 2, "a": 1} for query in truth}
-            >>> new = {query: {"a": 3 if kind[query] == "odd" else 1, "b": 2} for query in truth}
-            >>> comparison = compare("RR", truth, {"old": old, "new": new})
-            >>> [(row.name, row.mean) for row in comparison.search_slices({"kind": kind})]
-            [('kind = even', 0.0), ('kind = odd', 0.5)]
-        """
-        from podium.measures.comparison.slice_search import search_slices
-        from podium.measures.comparison.slices import property_columns
-
-        return search_slices(self, property_columns(properties, self.query_ids), seed=seed)
-
-    def plan(
-        self, *, difference: float = 0.01, power: float = 0.8, level: float = 0.05
-    ) -> tuple[QueryPlan, ...]:
-        """Tell how many queries show a difference, by how the differences here vary.
-
-        Args:
-            difference: The true mean difference to show, above 0.
-            power: The chance to show it.
-            level: The level of the two-sided paired t-test.
-
-        Returns:
-            A plan for each measure and system.
-
-        Example:
-            >>> from podium.measures import compare
-            >>> truth = {"p": {"a": 1}, "q": {"b": 1}, "r": {"b": 1}}
-            >>> old = {query: {"b": 2, "a": 1} for query in truth}
-            >>> new = {query: {"a": 2, "b": 1} for query in truth}
-            >>> (plan,) = compare("RR", truth, {"old": old, "new": new}).plan(difference=0.1)
-            >>> round(plan.deviation, 4), plan.needed
-            (0.5774, 264)
-        """
-        from podium.measures.comparison.query_plan import plan_queries
-
-        return plan_queries(self, difference=difference, power=power, level=level)
 
     def rows(self) -> list[list[str]]:
         """The main table as strings: one row per system and measure, as every report shows it."""
@@ -345,7 +324,7 @@ class Comparison:
             "-" if math.isnan(verdict.tukey) else f"{verdict.tukey:.3g}",
             "-" if math.isnan(difference.effect) else f"{difference.effect:+.2f}",
             f"{difference.wins}/{difference.ties}/{difference.losses}",
-            _coherent(verdict.coherence),
+            coherent_cell(verdict.coherence),
         ]
 
 
@@ -366,7 +345,8 @@ def _interval(low: float, high: float, sign: str = "") -> str:
     return "-" if math.isnan(low) else f"{low:{sign}.4f} to {high:{sign}.4f}"
 
 
-def _coherent(coherence: Coherence | None) -> str:
+def coherent_cell(coherence: Coherence | None) -> str:
+    """The share of gains and discounts that keep a result, as tables show it."""
     if coherence is None:
         return ""
     if coherence.unanimous:
@@ -393,3 +373,63 @@ HEADINGS = (
     "win/tie/loss",
     "coherent",
 )
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """Return notes on how to read the table, one sentence each."""
+    weighted = comparison.query_weights is not None
+    tukey = "" if weighted else "Tukey's p is for all pairs; "
+    sentences = [
+        f"{len(comparison.query_ids)} queries; differences are against {comparison.baseline}.",
+        f"Conventions: {comparison.conventions}.",
+        f"* p < 0.05 by the {_test_in_words(comparison)}, Holm-corrected over systems; {tukey}"
+        "effect is Cohen's d of the differences.",
+        "Means, intervals, effects and the test are weighted by query; wins, ties and losses are "
+        "numbers of queries."
+        if weighted
+        else "coherent: the share of a family of sensible gains and discounts, the measure's own "
+        "among them, under which the same system is ahead; 'all' means that no increasing gains "
+        "and decreasing discounts put the other one ahead.",
+    ]
+    for measure in comparison.measures:
+        for system, verdict in comparison.verdicts[measure].items():
+            coherence = verdict.coherence
+            if coherence is not None and coherence.nearest is not None:
+                sentences.append(
+                    f"{measure!r}: {system} against {comparison.baseline} flips with "
+                    f"{coherence.nearest}."
+                )
+    return sentences
+
+
+def warnings(comparison: Comparison) -> list[str]:
+    """Return what readers of every format have to know, programs among them."""
+    if not comparison.left_out:
+        return []
+    no_weight = "" if comparison.query_weights is None else ", or weight 0"
+    return [
+        f"{comparison.left_out} of {comparison.left_out + len(comparison.query_ids)} queries are "
+        f"left out: no value for one of the systems{no_weight}."
+    ]
+
+
+def _test_in_words(comparison: Comparison) -> str:
+    return {
+        "t": "paired t-test",
+        "randomisation": "paired randomisation test",
+        "wilcoxon": "Wilcoxon signed-rank test",
+        "sign": "sign test",
+    }[comparison.test]
+
+
+def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a Markdown table."""
+    return [
+        "| " + " | ".join(map(markdown_escaped, row)) + " |"
+        for row in (headings, ["---"] * len(headings), *rows)
+    ]
+
+
+def markdown_escaped(text: str) -> str:
+    """Keep text in its cell, and what looks like HTML from being it."""
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")

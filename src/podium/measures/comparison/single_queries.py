@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from podium.data import Judgments, Rankings
-from podium.measures.value import Measure
-
-if TYPE_CHECKING:
-    from podium.measures.comparison.result import Comparison
+from podium.measures.comparison.result import Comparison
+from podium.measures.registry import Measure
 
 _HARD = 10
 _DEPTH = 10

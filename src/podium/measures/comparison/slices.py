@@ -179,7 +179,7 @@ def _plain(value: Any) -> Any:
         return None
     if isinstance(value, str) and not value.strip():
         return None
-    # An id, not an amount, and beyond what a range could tell apart.
+    # An id, not an amount, and beyond what a range could distinguish.
     return str(value) if isinstance(value, int) and abs(value) > _EXACT_INTEGERS else value
 
 

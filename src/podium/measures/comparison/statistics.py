@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,50 @@ from podium.kernels import Doubles
 TestName = Literal["t", "randomisation", "wilcoxon", "sign"]
 
 RESAMPLES = 10_000
-"""Of the randomisation test, where there are too many queries for all choices of signs."""
+"""How many choices of signs the randomisation test draws where there are too many to try all."""
 
 # All 2^36 choices of signs take a tenth of a second: 2^18 sums of each half.
 _EXACT = 36
 # Differences below this share of the values are rounding.
 _TIE = 1e-12
+
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+class OnRequest(Mapping[_Key, _Value], Generic[_Key, _Value]):
+    """A mapping whose values are computed when they are read, each of them once.
+
+    Example:
+        >>> squares = OnRequest([2, 3], lambda number: number**2)
+        >>> squares[3], 4 in squares, squares
+        (9, False, {2: 4, 3: 9})
+    """
+
+    def __init__(self, keys: Iterable[_Key], compute: Callable[[_Key], _Value]) -> None:
+        self._keys = dict.fromkeys(keys)
+        self._compute = compute
+        self._known: dict[_Key, _Value] = {}
+
+    def __getitem__(self, key: _Key) -> _Value:
+        if key not in self._keys:
+            raise KeyError(key)
+        if key not in self._known:
+            self._known[key] = self._compute(key)
+        return self._known[key]
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self._keys
+
+    def __iter__(self) -> Iterator[_Key]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
 
 
 @dataclass(frozen=True)
@@ -39,7 +77,7 @@ class Difference:
         wins: Queries where the first system is ahead.
         ties: Queries where both are equal, but for rounding.
         losses: Queries where it is behind.
-        p_values: The two-sided p-value of each test asked for.
+        p_values: The two-sided p-value of each test, computed when it is read.
     """
 
     mean: float
@@ -90,11 +128,8 @@ def paired_difference(
     differences = differences_of(one, other)
     mean, low, high = weighted_interval(differences, weights)
     effect = _effect(differences, mean)
-    if weights is None:
-        p_values = {name: TESTS[name](differences, checked_seed(seed)) for name in tests}
-    else:
-        products = differences * (weights / weights.max())
-        p_values = {"randomisation": _randomisation_test(products, checked_seed(seed))}
+    tested = differences if weights is None else differences * (weights / weights.max())
+    drawn = checked_seed(seed)
     ahead = differences if larger_is_better else -differences
     return Difference(
         mean * unit,
@@ -104,7 +139,10 @@ def paired_difference(
         wins=int(np.sum(ahead > 0)),
         ties=int(np.sum(ahead == 0)),
         losses=int(np.sum(ahead < 0)),
-        p_values=p_values,
+        p_values=OnRequest(
+            tests if weights is None else ("randomisation",),
+            lambda name: TESTS[name](tested, drawn),
+        ),
     )
 
 

@@ -22,8 +22,7 @@ from podium.measures.comparison.label_model import LabelModel, features_of, why_
 from podium.measures.conventions import Conventions
 from podium.measures.evaluate import evaluate
 from podium.measures.inputs import comparable_scores
-from podium.measures.registry import definition_of
-from podium.measures.value import Measure
+from podium.measures.registry import Measure, definition_of
 
 _DEPTH = 100
 """Documents further down than this are not considered, of measures without a cut-off."""
@@ -34,12 +33,6 @@ _TRIALS = 4
 """Those of the draws in which every document's label is tried out."""
 _MOST_BOUNDED = 5_000
 """Beyond so many ways to share out labels among a query's documents, there are no bounds."""
-_FOR_BETTER_ORDERS = frozenset({
-    "nDCG", "DCG", "NGain", "LevelNDCG", "kNDCG", "ERR", "kERR", "AP", "YAAP", "bpref", "InfAP",
-    "RR", "Success", "P", "R", "Rprec", "RelP", "SetAP", "SetF", "RBP", "GradedRBP", "IPrec",
-    "AvgIPrec", "BinGain", "Compat", "TopKLoss", "WKT", "Utility", "Judged",
-})  # fmt: skip
-"""Measures that are never worse off if the better of two labels moves to the better rank."""
 _AT_ONCE = 2_000_000
 """Rows of lists that are evaluated at a time."""
 
@@ -209,7 +202,7 @@ class LabelTrial:
     ) -> LabelTrial:
         """Take the first results of two systems, down to the cut-off of the measure."""
         own, definition = conventions.of(measure), definition_of(measure)
-        cut_off = definition.cut_off(measure, own)
+        cut_off = own.cut_off_of(measure)
         depth = cut_off or _DEPTH
         lists = [_List.of(run.join(judgments), depth, own) for run in (baseline, system)]
         pairs = sorted(lists[0].first | lists[1].first)
@@ -242,7 +235,7 @@ class LabelTrial:
             document_ids=tuple(np.array([each for _, each in pairs], object)[~known].tolist()),
             levels=levels,
             bound_levels=levels[[0, -1]] if binary else levels if all_levels else levels[:0],
-            has_best_order=measure.name in _FOR_BETTER_ORDERS and own.ties != "quicksort",
+            has_best_order=definition.monotone and own.ties != "quicksort",
             every_query=query,
             every_rank=ranks,
             known=known,

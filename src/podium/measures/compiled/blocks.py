@@ -12,7 +12,7 @@ import numpy as np
 from podium.data.ids import string_buffers
 from podium.errors import DataError
 from podium.kernels import Floats, Ints
-from podium.measures.compiled.arrays import Positions
+from podium.measures.compiled import Positions
 from podium.measures.compiled.ideal import (
     AS_UNJUDGED,
     AS_ZERO,
@@ -44,7 +44,7 @@ class RankingPlan:
     """What measures must have in common to be computed on one ranking.
 
     Attributes:
-        conventions: Of which those on ties, labels and the pool matter here.
+        conventions: The conventions; those on ties, labels and the pool matter here.
         depth: How many documents of a query must be ranked; None means all.
         needs_ideal: Whether the pool's labels must be sorted.
         by_gains: The gains by which to sort them, if not by themselves.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from podium.data.gains import exponential_gain
 from podium.kernels import Doubles, Floats, inner
 from podium.measures.arguments import EXPONENTIAL, LINEAR
-from podium.measures.compiled.arrays import Positions
+from podium.measures.compiled import Positions
 
 
 @inner
@@ -54,11 +54,11 @@ def _descending(values: Doubles) -> Doubles:
     ordered = values.copy()
     for index in range(1, len(ordered)):
         value = ordered[index]
-        place = index
-        while place > 0 and ordered[place - 1] < value:
-            ordered[place] = ordered[place - 1]
-            place -= 1
-        ordered[place] = value
+        target = index
+        while target > 0 and ordered[target - 1] < value:
+            ordered[target] = ordered[target - 1]
+            target -= 1
+        ordered[target] = value
     return ordered
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from podium.kernels import Doubles, Floats, Ints, kernel
-from podium.measures.compiled.arrays import Positions
+from podium.measures.compiled import Positions
 from podium.measures.compiled.ranking import sort_by_score
 
 REFUSE, AS_ZERO, AS_UNJUDGED, KEEP = range(4)

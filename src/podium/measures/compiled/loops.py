@@ -16,7 +16,7 @@ from podium.errors import ArgumentError
 from podium.kernels import PLAIN, Doubles, Floats, Ints
 from podium.kernels.intrinsics import borrow
 from podium.kernels.specialize import specialize
-from podium.measures.compiled.arrays import Booleans, Positions
+from podium.measures.compiled import Booleans, Positions
 from podium.measures.compiled.tied_orders import (
     ORDERS,
     count_orders,

@@ -17,9 +17,7 @@ from podium.measures.compiled.loops import loop_for, over_labels, over_pairs, ov
 from podium.measures.compiled.ties import fill_ranks
 from podium.measures.conventions import Conventions
 from podium.measures.inputs import Inputs, Pairs
-from podium.measures.registry import MeasureDefinition, definition_of
-from podium.measures.signature import Signature
-from podium.measures.value import Measure
+from podium.measures.registry import Measure, MeasureDefinition, Signature, definition_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,13 +44,15 @@ class PreparedMeasure:
             raise ArgumentError(f"{measure!r} is a measure of preferences", hint="Give pairs=.")
         if not definition.on_pairs and inputs.labels is None:
             raise ArgumentError(f"{measure!r} is a measure of labels", hint="Give labels=.")
-        arguments = definition.evaluation_arguments(measure, own, inputs.longest)
+        parameters = {each.name: measure[each.name] for each in definition.parameters}
+        cut_off = own.cut_off_of(measure)
+        arguments = EvaluationArguments(parameters, cut_off, own, inputs.longest)
         return cls(measure, definition, own, arguments)
 
     @property
     def cut_off(self) -> int | None:
         """How many documents count; None means all of them."""
-        return self.definition.cut_off(self.measure, self.conventions)
+        return self.conventions.cut_off_of(self.measure)
 
     @property
     def depth(self) -> int | None:
@@ -120,7 +120,7 @@ class PreparedMeasure:
         choice = self.conventions
         if choice.nothing_relevant != "skip":
             value = choice.nothing_relevant
-            # Of a loss as much is lost as others lack: WKT stays a bound of 1 - nDCG.
+            # A loss is 1 minus what other measures are: WKT stays a bound of 1 - nDCG.
             values[np.isnan(values)] = value if self.definition.larger_is_better else 1.0 - value
         cut = self.cut_off
         if choice.short_list == "zero" and cut is not None:

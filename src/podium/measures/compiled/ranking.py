@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.kernels import Ints, kernel
-from podium.measures.compiled.arrays import Booleans, Positions
+from podium.measures.compiled import Booleans, Positions
 
 # Up to this many documents it is fastest to count, for each, those with larger scores.
 _COUNTED = 512
@@ -29,7 +29,7 @@ def rank_rows(
     """Rank the queries ``first`` up to ``last`` by descending score, ties in input order.
 
     Args:
-        scores: Of all rows.
+        scores: The scores of all rows.
         offsets: Where each query's rows begin.
         first: The first query of the block.
         last: The query after the last.

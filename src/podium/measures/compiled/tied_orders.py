@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.kernels import inner, kernel
-from podium.measures.compiled.arrays import Positions
+from podium.measures.compiled import Positions
 
 ORDERS = 1000
 """A mean is exact up to this many distinct orders; beyond, it is over a sample of this size."""

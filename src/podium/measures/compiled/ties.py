@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.kernels import Bytes, Floats, Ints, kernel
-from podium.measures.compiled.arrays import Booleans, Positions
+from podium.measures.compiled import Booleans, Positions
 
 
 @kernel

@@ -10,7 +10,7 @@ import numpy as np
 from podium.data.gains import DISCOUNTS as DISCOUNT_NAMES
 from podium.data.gains import GAINS as GAIN_NAMES
 from podium.kernels import Doubles, Floats, inner
-from podium.measures.compiled.arrays import Positions
+from podium.measures.compiled import Positions
 from podium.measures.parameters import Parameter, integer_from, number_between, word_or_numbers
 
 Rel: TypeAlias = Annotated[
@@ -108,7 +108,7 @@ def top_k_labels(labels: Floats, ideal: Floats, k: int, size: int) -> Floats:
     order, a full order, or grades, of which equal ones share a position.
 
     Args:
-        labels: Of which the first ``size`` are converted.
+        labels: The labels, of which the first ``size`` are converted.
         ideal: The labels of all documents of the query, largest first.
         k: The length of the order.
         size: How many labels to make.

@@ -1,14 +1,15 @@
-"""Average precision."""
+"""Average precision, of the whole list, at levels of recall, and from a sample of judgments."""
 
 from __future__ import annotations
 
-from math import log, nan
+from math import floor, isnan, log, nan
+from typing import Annotated
 
-from podium.kernels import Floats, inner
-from podium.measures.compiled.arrays import Positions
+from podium.kernels import Doubles, Floats, inner
+from podium.measures.compiled import Positions
 from podium.measures.definitions._shared import Rel, count_relevant, count_tied_hits
-from podium.measures.parameters import BY_CONVENTION
-from podium.measures.registry import measure
+from podium.measures.parameters import BY_CONVENTION, Parameter
+from podium.measures.registration import measure
 
 
 @inner
@@ -16,7 +17,7 @@ def _divisor(relevant: int, cut: int, divide_by_cut: bool) -> int:
     return min(relevant, cut) if divide_by_cut else relevant
 
 
-def _expected(
+def _expected_average_precision(
     labels: Floats,
     ideal: Floats,
     ties: Positions,
@@ -56,7 +57,11 @@ def _sum_of_precisions(labels: Floats, cut: int, rel: float) -> float:
     return total
 
 
-@measure(aliases=("map", "map_cut", "average_precision"), expected=_expected)
+@measure(
+    aliases=("map", "map_cut", "average_precision"),
+    expected=_expected_average_precision,
+    monotone=True,
+)
 def AP(  # noqa: N802
     labels: Floats, ideal: Floats, cut: int, divide_by_cut: bool, rel: Rel = BY_CONVENTION
 ) -> float:
@@ -71,7 +76,7 @@ def AP(  # noqa: N802
     return _sum_of_precisions(labels, cut, rel) / divisor if divisor else nan
 
 
-@measure(aliases=("gm_map",), expected=_expected, aggregate="geometric mean")
+@measure(aliases=("gm_map",), expected=_expected_average_precision, aggregate="geometric mean")
 def GMAP(  # noqa: N802
     labels: Floats, ideal: Floats, cut: int, divide_by_cut: bool, rel: Rel = BY_CONVENTION
 ) -> float:
@@ -83,7 +88,7 @@ def GMAP(  # noqa: N802
     return _sum_of_precisions(labels, cut, rel) / divisor if divisor else nan
 
 
-@measure(aliases=("yaap",))
+@measure(aliases=("yaap",), monotone=True)
 def YAAP(labels: Floats, ideal: Floats, rel: Rel = BY_CONVENTION) -> float:  # noqa: N802
     r"""Smoothed average precision on the scale of log odds (Robertson 2012).
 
@@ -91,3 +96,113 @@ def YAAP(labels: Floats, ideal: Floats, rel: Rel = BY_CONVENTION) -> float:  # n
     """
     total = _sum_of_precisions(labels, len(labels), rel)
     return log((1.0 + total) / (1.0 + count_relevant(ideal, rel) - total))
+
+
+def _share(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ValueError("Give a number from 0 to 1")
+    return int(value) if value == int(value) else value
+
+
+def _shares(value: object) -> tuple[float, ...]:
+    if not isinstance(value, list | tuple) or not value:
+        raise ValueError("Give a list of numbers from 0 to 1")
+    return tuple(map(_share, value))
+
+
+@inner
+def _precision_from(
+    labels: Floats, relevant: int, recall: float, nearest: bool, rel: float
+) -> float:
+    """Return the largest precision at any rank that has the recall."""
+    share = recall * relevant
+    needed = floor(share + 0.5) if nearest else int(share + 0.9)
+    hits, best = 0, 0.0
+    for position in range(len(labels)):
+        if labels[position] >= rel:
+            hits += 1
+            if hits >= needed:
+                best = max(best, hits / (position + 1))
+    return best
+
+
+@measure(aliases=("iprec_at_recall",), monotone=True)
+def IPrec(  # noqa: N802
+    labels: Floats,
+    ideal: Floats,
+    nearest_recall: bool,
+    recall: Annotated[
+        float,
+        Parameter(
+            "The level of recall, from 0 to 1.", _share, suffix_of=("iprec", "iprec_at_recall")
+        ),
+    ] = 0.0,
+    rel: Rel = BY_CONVENTION,
+) -> float:
+    r"""Interpolated precision: the largest precision at any rank that reaches a level of recall.
+
+    $$\mathrm{IPrec@}r = \max \{ \mathrm{P@}i : \textstyle\sum_{j \le i} [y_j \ge rel] \ge
+    \lceil r R \rceil \}$$
+
+    and 0 if no rank reaches it, with R relevant documents. `IPrec@0.1` is `IPrec(recall=0.1)`. How
+    $r R$ is rounded is a convention.
+    """
+    relevant = count_relevant(ideal, rel)
+    return _precision_from(labels, relevant, recall, nearest_recall, rel) if relevant else nan
+
+
+@measure(aliases=("11pt_avg",), monotone=True)
+def AvgIPrec(  # noqa: N802
+    labels: Floats,
+    ideal: Floats,
+    nearest_recall: bool,
+    recalls: Annotated[Doubles, Parameter("The levels of recall.", _shares)] = (  # type: ignore[assignment]  # arrives as an array
+        *(0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1),
+    ),
+    rel: Rel = BY_CONVENTION,
+) -> float:
+    r"""The mean of the interpolated precision over levels of recall, by default 11 of them.
+
+    $$\mathrm{AvgIPrec} = \frac{1}{11} \sum_{r = 0, 0.1, \ldots, 1} \mathrm{IPrec@}r$$
+    """
+    relevant = count_relevant(ideal, rel)
+    if not relevant:
+        return nan
+    total = 0.0
+    for level in range(len(recalls)):
+        total += _precision_from(labels, relevant, recalls[level], nearest_recall, rel)
+    return total / len(recalls)
+
+
+@measure(aliases=("infAP",), knows_the_pool=True, monotone=True)
+def InfAP(labels: Floats, ideal: Floats, rel: Rel = BY_CONVENTION) -> float:  # noqa: N802
+    r"""Inferred average precision (Yilmaz and Aslam 2006), for a pool of which a sample was judged.
+
+    $$\mathrm{InfAP} = \frac{1}{R} \sum_{i : y_i \ge rel} \left(\frac{1}{i} + \frac{i - 1}{i} \cdot
+    \frac{\text{pooled above } i}{i - 1} \cdot \frac{\text{relevant above } i + \varepsilon}
+    {\text{judged above } i + 2 \varepsilon}\right), \quad \varepsilon = 10^{-5}$$
+
+    A document of the pool that was not judged has a label below 0, where conventions take such
+    labels as unjudged.
+    """
+    relevant = count_relevant(ideal, rel)
+    if not relevant:
+        return nan
+    epsilon = 1e-5
+    total = 0.0
+    hits = misses = unjudged = 0
+    for position in range(len(labels)):
+        label = labels[position]
+        if isnan(label):
+            continue
+        if label < 0.0:
+            unjudged += 1
+        elif label < rel:
+            misses += 1
+        else:
+            pooled = hits + misses + unjudged
+            total += (1.0 + pooled * (hits + epsilon) / (hits + misses + 2.0 * epsilon)) / (
+                position + 1
+            )
+            hits += 1
+    return total / relevant

@@ -9,14 +9,10 @@ import numpy as np
 from podium.kernels import Doubles, Floats
 from podium.measures.definitions._shared import Rel, count_hits, count_relevant, count_tied_hits
 from podium.measures.parameters import BY_CONVENTION, Parameter, integer_from
-from podium.measures.registry import measure
+from podium.measures.registration import measure
 
 
-def _one(size: int) -> float:  # noqa: ARG001 (a measure reads something of a query)
-    return 1.0
-
-
-@measure(aliases=("num_q",), expected=_one, aggregate="sum")
+@measure(aliases=("num_q",), expected=True, aggregate="sum")
 def NumQ(size: int) -> float:  # noqa: ARG001, N802
     r"""The number of queries that were evaluated.
 
@@ -25,11 +21,7 @@ def NumQ(size: int) -> float:  # noqa: ARG001, N802
     return 1.0
 
 
-def _size(size: int) -> float:
-    return float(size)
-
-
-@measure(aliases=("num_ret",), expected=_size, aggregate="sum")
+@measure(aliases=("num_ret",), expected=True, aggregate="sum")
 def NumRet(size: int) -> float:  # noqa: N802
     r"""The number of documents that were ranked, over all queries.
 
@@ -38,11 +30,7 @@ def NumRet(size: int) -> float:  # noqa: N802
     return float(size)
 
 
-def _relevant(ideal: Floats, rel: float) -> float:
-    return float(count_relevant(ideal, rel))
-
-
-@measure(aliases=("num_rel",), expected=_relevant, aggregate="sum")
+@measure(aliases=("num_rel",), expected=True, aggregate="sum")
 def NumRel(ideal: Floats, rel: Rel = BY_CONVENTION) -> float:  # noqa: N802
     r"""The number of relevant documents, ranked or not, over all queries.
 
@@ -51,11 +39,7 @@ def NumRel(ideal: Floats, rel: Rel = BY_CONVENTION) -> float:  # noqa: N802
     return float(count_relevant(ideal, rel))
 
 
-def _relevant_ranked(labels: Floats, rel: float) -> float:
-    return float(count_tied_hits(labels, rel, 0, len(labels)))
-
-
-@measure(aliases=("num_rel_ret",), expected=_relevant_ranked, aggregate="sum")
+@measure(aliases=("num_rel_ret",), expected=True, aggregate="sum")
 def NumRelRet(labels: Floats, rel: Rel = BY_CONVENTION) -> float:  # noqa: N802
     r"""The number of relevant documents that were ranked, over all queries.
 
@@ -64,30 +48,13 @@ def NumRelRet(labels: Floats, rel: Rel = BY_CONVENTION) -> float:  # noqa: N802
     return float(count_tied_hits(labels, rel, 0, len(labels)))
 
 
-def _irrelevant_ranked(labels: Floats, rel: float) -> float:
-    return float(np.sum(labels < rel))
-
-
-@measure(aliases=("num_nonrel_judged_ret",), expected=_irrelevant_ranked, aggregate="sum")
+@measure(aliases=("num_nonrel_judged_ret",), expected=True, aggregate="sum")
 def NumNonrelRet(labels: Floats, rel: Rel = BY_CONVENTION) -> float:  # noqa: N802
     r"""The number of ranked documents that are judged irrelevant, over all queries.
 
     $$\mathrm{NumNonrelRet} = \sum_{q} \sum_{i} [y_i < rel]$$
     """
     return float(np.sum(labels < rel))
-
-
-def _utility(
-    labels: Floats, ideal: Floats, size: int, rel: float, weights: Doubles, collection: int
-) -> float:
-    hits = count_hits(labels, rel, len(labels))
-    relevant = count_relevant(ideal, rel)
-    return float(
-        weights[0] * hits
-        + weights[1] * (size - hits)
-        + weights[2] * (relevant - hits)
-        + weights[3] * (collection + hits - size - relevant)
-    )
 
 
 def _four_numbers(value: object) -> tuple[float, ...]:
@@ -98,7 +65,7 @@ def _four_numbers(value: object) -> tuple[float, ...]:
     return tuple(int(each) if each == int(each) else each for each in value)
 
 
-@measure(aliases=("utility",), expected=_utility)
+@measure(aliases=("utility",), expected=True, monotone=True)
 def Utility(  # noqa: N802
     labels: Floats,
     ideal: Floats,

@@ -1,4 +1,4 @@
-"""Weighted Kendall's tau."""
+"""Losses of a top-k order: weighted Kendall's tau, and whether it is exactly right."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from math import nan
 import numpy as np
 
 from podium.kernels import Doubles, Floats, inner
-from podium.measures.compiled.arrays import Positions
+from podium.measures.compiled import Positions
 from podium.measures.compiled.dcg_sums import gain, scale_of
 from podium.measures.definitions._shared import Discounts, Gains, TopK, count_larger
 from podium.measures.parameters import BY_CONVENTION
-from podium.measures.registry import measure
+from podium.measures.registration import measure
 
 
 @inner
-def _weights(ideal: Floats, k: int, gains: Doubles, discounts: Doubles, curve: int) -> Doubles:
+def _position_weights(
+    ideal: Floats, k: int, gains: Doubles, discounts: Doubles, curve: int
+) -> Doubles:
     """Return the weight of each of the k best positions, in sum 1; empty if no gain is above 0."""
     scale = scale_of(ideal[0] if len(ideal) else 0.0, gains, curve)
     weights = np.zeros(min(len(ideal), k, len(discounts)))
@@ -45,7 +47,7 @@ def _unranked(labels: Floats, ideal: Floats, weights: Doubles, k: int) -> float:
     return total
 
 
-def _expected(
+def _expected_kendall(
     labels: Floats,
     ideal: Floats,
     ties: Positions,
@@ -54,7 +56,7 @@ def _expected(
     gains: Doubles,
     discounts: Doubles,
 ) -> float:
-    weights = _weights(ideal, k, gains, discounts, curve)
+    weights = _position_weights(ideal, k, gains, discounts, curve)
     if len(weights) == 0:
         return nan
     total = _unranked(labels, ideal, weights, k)
@@ -82,7 +84,7 @@ def _expected(
     return total
 
 
-@measure(expected=_expected, takes_cut_off=False, larger_is_better=False)
+@measure(expected=_expected_kendall, takes_cut_off=False, larger_is_better=False, monotone=True)
 def WKT(  # noqa: N802
     labels: Floats,
     ideal: Floats,
@@ -103,7 +105,7 @@ def WKT(  # noqa: N802
     Smaller is better; it is 0 where the k best documents come first and in order, and may be
     above 1. It is a bound for discounts that do not increase.
     """
-    weights = _weights(ideal, k, gains, discounts, curve)
+    weights = _position_weights(ideal, k, gains, discounts, curve)
     if len(weights) == 0:
         return nan
     total = _unranked(labels, ideal, weights, k)
@@ -119,3 +121,43 @@ def WKT(  # noqa: N802
         if ideal_position < len(weights):
             total += weights[ideal_position] * lower
     return total
+
+
+@inner
+def _label_at(labels: Floats, position: int) -> float:
+    """Return a label; 0 for a document that is not judged or does not exist."""
+    return float(labels[position]) if position < len(labels) and labels[position] > 0.0 else 0.0
+
+
+def _expected_top_k_loss(labels: Floats, ideal: Floats, ties: Positions, k: int) -> float:
+    probability = 1.0
+    for position in range(k):
+        target = _label_at(ideal, position)
+        end = ties[position] if position < len(labels) else position + 1
+        begin = position
+        while begin > 0 and position < len(labels) and ties[begin - 1] == end:
+            begin -= 1
+        left = 0  # documents of the tie that fit here, less those at positions before
+        for other in range(begin, end):
+            if _label_at(labels, other) == target:
+                left += 1
+        for other in range(begin, position):
+            if _label_at(ideal, other) == target:
+                left -= 1
+        probability *= left / (end - position)
+    return 1.0 - probability
+
+
+@measure(expected=_expected_top_k_loss, larger_is_better=False, monotone=True)
+def TopKLoss(labels: Floats, ideal: Floats, k: TopK = 10) -> float:  # noqa: N802
+    r"""Top-k true loss: 0 if the first k ranks are exactly right, else 1 (Xia et al. 2009).
+
+    $$l_k = 1 - \prod_{i=1}^{k} [y_i = y^*_i]$$
+
+    where $y^*$ are the labels in their best order; which of two documents with equal labels comes
+    first does not matter. Smaller is better.
+    """
+    for position in range(k):
+        if _label_at(labels, position) != _label_at(ideal, position):
+            return 1.0
+    return 0.0

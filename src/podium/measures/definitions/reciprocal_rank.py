@@ -1,4 +1,4 @@
-"""Expected reciprocal rank: of grades, or of a top-k order."""
+"""Reciprocal rank and success: of the first relevant document, or of the one that satisfies."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from podium.data.gains import exponential_gain
 from podium.kernels import Doubles, Floats, inner
 from podium.measures.arguments import EXPONENTIAL
-from podium.measures.compiled.arrays import Positions
+from podium.measures.compiled import Positions
 from podium.measures.compiled.dcg_sums import gain
-from podium.measures.definitions._shared import TopK, top_k_labels
+from podium.measures.definitions._shared import Rel, TopK, count_tied_hits, top_k_labels
 from podium.measures.parameters import BY_CONVENTION, Parameter, number_between
-from podium.measures.registry import measure
+from podium.measures.registration import measure
 
-Max: TypeAlias = Annotated[
+_Max: TypeAlias = Annotated[
     float, Parameter("The highest grade that a document can have.", number_between(0.0, 1024.0))
 ]
 
@@ -94,14 +94,14 @@ def _expected_err(
     return _expected_cascade(probabilities, ties, cut)
 
 
-@measure(expected=_expected_err)
+@measure(expected=_expected_err, monotone=True)
 def ERR(  # noqa: N802
     labels: Floats,
     ideal: Floats,
     cut: int,
     gains: Doubles,
     labels_are_probabilities: bool,
-    max: Max = BY_CONVENTION,  # noqa: A002
+    max: _Max = BY_CONVENTION,  # noqa: A002
 ) -> float:
     r"""Expected reciprocal rank of the document that satisfies (Chapelle et al. 2009).
 
@@ -134,7 +134,7 @@ def _expected_kerr(labels: Floats, ideal: Floats, ties: Positions, cut: int, k: 
     return _expected_cascade(_top_k_probabilities(labels, ideal, k), ties, cut)
 
 
-@measure(expected=_expected_kerr)
+@measure(expected=_expected_kerr, monotone=True)
 def kERR(labels: Floats, ideal: Floats, cut: int, k: TopK = 10) -> float:  # noqa: N802
     r"""κ-ERR: expected reciprocal rank with a top-k order as the ground truth (Niu et al. 2012).
 
@@ -144,3 +144,59 @@ def kERR(labels: Floats, ideal: Floats, cut: int, k: TopK = 10) -> float:  # noq
     The paper prints $1/n$ where the reciprocal of the rank belongs. Labels are taken as in kNDCG.
     """
     return _cascade(_top_k_probabilities(labels, ideal, k), cut)
+
+
+def _expected_reciprocal_rank(labels: Floats, ties: Positions, cut: int, rel: float) -> float:
+    total, none_yet = 0.0, 1.0
+    begin = 0
+    while begin < min(len(labels), cut):
+        end = ties[begin]
+        hits = count_tied_hits(labels, rel, begin, end)
+        for position in range(begin, min(end, cut)):
+            # The most documents of the tie that can come before its first relevant one.
+            if position > end - max(hits, 1):
+                none_yet = 0.0
+            total += none_yet * hits / (end - position) / (position + 1)
+            none_yet *= 1.0 - hits / (end - position)
+        begin = end
+    return total
+
+
+@measure(
+    aliases=("recip_rank", "MRR", "reciprocal_rank"),
+    expected=_expected_reciprocal_rank,
+    monotone=True,
+)
+def RR(labels: Floats, cut: int, rel: Rel = BY_CONVENTION) -> float:  # noqa: N802
+    r"""Reciprocal rank: one over the rank of the first relevant document, 0 without one.
+
+    $$\mathrm{RR} = \frac{1}{\min \{ i : y_i \ge rel \}}$$
+    """
+    for position in range(min(len(labels), cut)):
+        if labels[position] >= rel:
+            return 1.0 / (position + 1)
+    return 0.0
+
+
+def _expected_success(labels: Floats, ties: Positions, cut: int, rel: float) -> float:
+    none_yet = 1.0
+    begin = 0
+    while begin < min(len(labels), cut):
+        end = ties[begin]
+        hits = count_tied_hits(labels, rel, begin, end)
+        for position in range(begin, min(end, cut)):
+            none_yet *= max(0.0, 1.0 - hits / (end - position))
+        begin = end
+    return 1.0 - none_yet
+
+
+@measure(aliases=("hit_rate",), expected=_expected_success, monotone=True)
+def Success(labels: Floats, cut: int, rel: Rel = BY_CONVENTION) -> float:  # noqa: N802
+    r"""Success: 1 if there is a relevant document among the first k, else 0.
+
+    $$\mathrm{Success@}k = \max_{i \le k} [y_i \ge rel]$$
+    """
+    for position in range(min(len(labels), cut)):
+        if labels[position] >= rel:
+            return 1.0
+    return 0.0
