@@ -99,6 +99,9 @@ def delete_stored(name: str, engine: DeploymentEngine) -> None:
         ArgumentError: If searches refer to the version, if a model uses the feature set, or if the
             name is not one that Podium gives.
     """
+    is_version = not is_feature_set(name) and not is_leftover(name)
+    if is_version:
+        _require_not_live(name, engine)
     stored = engine.stored()
     if is_feature_set(name):
         there, users = name in stored.feature_sets, stored.feature_sets.get(name, ())
@@ -107,7 +110,6 @@ def delete_stored(name: str, engine: DeploymentEngine) -> None:
     elif is_leftover(name):
         there = name in stored.leftovers
     else:
-        _require_not_live(name, engine)
         there = name in stored.versions
     if not there:
         raise DataError(
@@ -115,8 +117,8 @@ def delete_stored(name: str, engine: DeploymentEngine) -> None:
             hint="podium deploy list URL prints what is there.",
         )
     engine.delete(name)
-    if not is_feature_set(name) and not is_leftover(name):
-        _require_not_live(name, engine)
+    if is_version:
+        _require_not_live(name, engine)  # switched to meanwhile: put it there again
 
 
 def _require_not_live(version: str, engine: DeploymentEngine) -> None:

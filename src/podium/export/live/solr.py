@@ -138,11 +138,12 @@ class SolrEngine:
             _, answer = client.request("POST", "select", {"query": "*:*", "limit": 0})
             if _count(answer):
                 _require_answer(client, model, features)
+                # The other replicas do not have to know that model.
                 with (
-                    self._stores(client) as stores,
-                    self._model_on_values(stores, export) as model_on_values,
+                    EngineClient(replica_urls(client)[0], self.title) as replica,
+                    self._model_on_values(replica, export) as model_on_values,
                 ):
-                    return _scores_of_values(stores, export, values, model_on_values)
+                    return _scores_of_values(replica, export, values, model_on_values)
             if queries:
                 raise DataError(
                     "a feature is no field, and the collection has no document to score",
@@ -402,7 +403,6 @@ def _scores_of_values(
             f" efi.{name}={json.dumps(value)}"
             for name, value in zip(export.engine_names, row, strict=True)
         )
-        # Other replicas do not have this model.
         query = f"{{!ltr model={model} reRankDocs=1{words}}}"
         answer = _rescored(client, query, "select?distrib=false")
         try:
