@@ -24,6 +24,7 @@ from podium.export.live.versions import (
     VERSION,
     is_feature_set,
     is_leftover,
+    is_podiums,
     temporary_name,
     uploaded_name,
     version_name,
@@ -52,8 +53,10 @@ class OpenSearchEngine:
             self._require_store(client)
             self._put_features(client, feature_set, features)
             # A model holds a copy of its features. Neither request replaces what is there.
-            if not self._has_model(client, version):
-                self._put_model(client, feature_set, export, version)
+            if not self._has(client, "model", version):
+                content = export.read_json(MODEL)
+                content["model"]["name"] = version
+                client.request("POST", f"_ltr/_featureset/{feature_set}/_createmodel", content)
         return version
 
     def _put_features(self, client: EngineClient, name: str, content: Any) -> None:
@@ -63,7 +66,7 @@ class OpenSearchEngine:
             # 409: another one put it there meanwhile.
             client.request("PUT", path, content, may_be=(409,))
             _, answer = client.request("GET", path)
-        expected = {each["name"]: each["template"] for each in content["featureset"]["features"]}
+        expected = _templates(content["featureset"])
         try:
             stored = stored_features(answer)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -73,13 +76,6 @@ class OpenSearchEngine:
                 f"{self.title} has a feature set {name!r} with other features",
                 hint="It is not replaced, for models use it. Export again.",
             )
-
-    def _put_model(
-        self, client: EngineClient, feature_set: str, export: ExportFolder, name: str
-    ) -> None:
-        content = export.read_json(MODEL)
-        content["model"]["name"] = name
-        client.request("POST", f"_ltr/_featureset/{feature_set}/_createmodel", content)
 
     def score(self, export: ExportFolder, values: Doubles) -> Doubles:
         """Score rows: one document per row, in an index of its own, which is deleted.
@@ -91,19 +87,35 @@ class OpenSearchEngine:
         queries = any(each["template"] != field_value(each["name"]) for each in features)
         with EngineClient(self.url, self.title) as client:
             self._require_store(client)
-            model = uploaded_name(export, self.title, lambda name: self._has_model(client, name))
+            model = uploaded_name(export, self.title, lambda name: self._has(client, "model", name))
             with GoldenIndex(client, export.engine_names, values) as index:
                 if not queries:
                     return index.scores(lambda rows: _search(model, {}, rows))
                 words = {name: "1" for each in features for name in each["params"]}
                 index.require_answer(model, _search(model, words, {"match_all": {}}))
-                with self._model_on_fields(client, export) as model_on_fields:
+                with self._model_on_fields(client, export, model) as model_on_fields:
                     return index.scores(lambda rows: _search(model_on_fields, {}, rows))
 
     @contextmanager
-    def _model_on_fields(self, client: EngineClient, export: ExportFolder) -> Iterator[str]:
-        """Put the model with fields as features there, for as long as this is open."""
+    def _model_on_fields(
+        self, client: EngineClient, export: ExportFolder, model: str
+    ) -> Iterator[str]:
+        """Put a model that is there under another name, with fields as features, while open."""
         name = temporary_name()
+        _, answer = client.request("GET", f"_ltr/_model/{model}")
+        try:
+            stored = answer["_source"]["model"]
+            same = _templates(stored["feature_set"]) == _templates(
+                export.read_json(FEATURES)["featureset"]
+            )
+            content = {"model": {"name": name, "model": stored["model"]}}
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise malformed(self.title, error) from error
+        if not same:
+            raise DataError(
+                f"the model {model!r} in {self.title} has other features than the export",
+                hint="Delete it, and put the export there.",
+            )
         features = [
             {"name": each, "params": [], "template_language": "mustache",
              "template": field_value(each)}
@@ -111,15 +123,15 @@ class OpenSearchEngine:
         ]  # fmt: skip
         try:
             self._put_features(client, name, {"featureset": {"name": name, "features": features}})
-            self._put_model(client, name, export, name)
+            client.request("POST", f"_ltr/_featureset/{name}/_createmodel", content)
             yield name
         finally:
             client.request("DELETE", f"_ltr/_model/{name}", may_be=(404,))
             client.request("DELETE", f"_ltr/_featureset/{name}", may_be=(404,))
 
-    def _has_model(self, client: EngineClient, name: str) -> bool:
+    def _has(self, client: EngineClient, kind: str, name: str) -> bool:
         # Not the model itself, which may be large.
-        path = f"_ltr/_model/{name}?filter_path=found"
+        path = f"_ltr/_{kind}/{name}?filter_path=found"
         status, _ = client.request("GET", path, may_be=(404,))
         return status == 200
 
@@ -151,11 +163,14 @@ class OpenSearchEngine:
         try:
             sources = [each["_source"] for each in answer["hits"].get("hits", [])]
             total = answer["hits"]["total"]["value"]
+            # A search finds for a while what was deleted.
+            ours = [each for each in sources if is_podiums(str(each["name"]))]
+            gone = [each for each in ours if not self._has(client, kind, str(each["name"]))]
         except (KeyError, TypeError, AttributeError) as error:
             raise malformed(self.title, error) from error
         if total > len(sources):
             raise DataError(f"{self.title} has more than {_MOST_NAMES} learning-to-rank elements")
-        return sources
+        return [each for each in sources if each not in gone]
 
     def reference(self, name: str) -> Reference:
         """Return what the search template of a name refers to."""
@@ -198,13 +213,15 @@ class OpenSearchEngine:
 
 def stored_features(answer: Any) -> dict[str, Any]:
     """Return the query of each feature of a feature set that the engine returned."""
-    features = {}
-    for entry in answer["_source"]["featureset"]["features"]:
-        template = entry["template"]
-        features[str(entry["name"])] = (
-            json.loads(template) if isinstance(template, str) else template
-        )
-    return features
+    return _templates(answer["_source"]["featureset"])
+
+
+def _templates(feature_set: Any) -> dict[str, Any]:
+    templates = {str(each["name"]): each["template"] for each in feature_set["features"]}
+    return {
+        name: json.loads(template) if isinstance(template, str) else template
+        for name, template in templates.items()
+    }
 
 
 def _search(model: str, params: dict[str, str], rows: dict[str, Any]) -> dict[str, Any]:

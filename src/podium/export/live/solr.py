@@ -141,7 +141,7 @@ class SolrEngine:
                 # The other replicas do not have to know that model.
                 with (
                     EngineClient(replica_urls(client)[0], self.title) as replica,
-                    self._model_on_values(replica, export) as model_on_values,
+                    self._model_on_values(replica, export, model) as model_on_values,
                 ):
                     return _scores_of_values(replica, export, values, model_on_values)
             if queries:
@@ -158,17 +158,25 @@ class SolrEngine:
                 )
 
     @contextmanager
-    def _model_on_values(self, client: EngineClient, export: ExportFolder) -> Iterator[str]:
-        """Put the model with parameters as features there, for as long as this is open."""
+    def _model_on_values(
+        self, client: EngineClient, export: ExportFolder, model: str
+    ) -> Iterator[str]:
+        """Put a model that is there under another name, with parameters as features, while open."""
         name = temporary_name()
         features = [
             {"store": name, "name": each, "class": _VALUE, "params": {"value": f"${{{each}}}"}}
             for each in export.engine_names
         ]
-        model = {**export.read_json(MODEL), "name": name, "store": name}
+        stored = self._stored_models(client)[model]
+        if stored["store"] != export.read_json(MODEL)["store"]:
+            raise DataError(
+                f"the model {model!r} in Solr has other features than the export",
+                hint="Delete it, and put the export there.",
+            )
         try:
             self._put_features(client, features, name)
-            self._change(client, "PUT", "schema/model-store", model)
+            copy = {**stored, "name": name, "store": name}
+            self._change(client, "PUT", "schema/model-store", copy)
             yield name
         finally:
             self._change(client, "DELETE", f"schema/model-store/{name}")
@@ -197,12 +205,13 @@ class SolrEngine:
     def stored(self) -> StoredModels:
         """Return what Podium has put there."""
         with self._client() as client:
-            used_by = self._feature_stores(client)
+            models = self._stored_models(client)
             _, answer = client.request("GET", "schema/feature-store")
         try:
             names = sorted(map(str, answer["featureStores"]))
         except (KeyError, TypeError) as error:
             raise malformed("Solr", error) from error
+        used_by = {name: model["store"] for name, model in models.items()}
         users = defaultdict(list)
         for model, store in sorted(used_by.items()):
             users[store].append(model)
@@ -261,8 +270,8 @@ class SolrEngine:
             "the parameters of the features (efi)."
         )
 
-    def _feature_stores(self, client: EngineClient) -> dict[str, str]:
-        """Return the feature store of each model."""
+    def _stored_models(self, client: EngineClient) -> dict[str, Any]:
+        """Return the models by name."""
         status, answer = client.request("GET", "schema/model-store", may_be=(404,))
         if status == 404:
             raise DataError(
@@ -271,12 +280,15 @@ class SolrEngine:
                 "parser 'ltr'.",
             )
         try:
-            return {str(each["name"]): str(each["store"]) for each in answer["models"]}
+            return {
+                str(each["name"]): {**each, "store": str(each["store"])}
+                for each in answer["models"]
+            }
         except (KeyError, TypeError) as error:
             raise malformed("Solr", error) from error
 
     def _models(self, client: EngineClient) -> set[str]:
-        return set(self._feature_stores(client))
+        return set(self._stored_models(client))
 
     def _require_version(self, client: EngineClient, export: ExportFolder) -> None:
         """Refuse a server that is older than the version that was exported for."""

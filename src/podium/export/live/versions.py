@@ -77,6 +77,11 @@ def is_leftover(name: str) -> bool:
     return _LEFTOVER.fullmatch(name) is not None
 
 
+def is_podiums(name: str) -> bool:
+    """Whether a name is one that Podium gives."""
+    return VERSION.fullmatch(name) is not None or is_feature_set(name) or is_leftover(name)
+
+
 def temporary_name() -> str:
     """Return a name for what a check needs for as long as it runs."""
     return f"podium-golden-{secrets.token_hex(8)}"
