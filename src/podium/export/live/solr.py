@@ -55,11 +55,12 @@ class SolrEngine:
         """Upload the features and the model, unless they are there."""
         version = version_name(export)
         model = {**export.read_json(MODEL), "name": version}
+        store = safe_name(str(model["store"]))
         with self._client() as client:
             self._require_version(client, export)
             with self._stores(client) as stores:
                 models = self._models(stores)
-                self._put_features(stores, export.read_json(FEATURES), safe_name(model["store"]))
+                self._put_features(stores, export.read_json(FEATURES), store)
                 if version not in models:
                     self._change(stores, "PUT", "schema/model-store", model)
             for url in replica_urls(client):
