@@ -218,7 +218,7 @@ def test_solr_logs_what_documents_and_queries_say(core, files):
     definitions = FeatureDefinitions.read(files / "features.toml")
     search = feature_search(definitions, "solr", core)
     queries = files / "queries.jsonl"
-    with pytest.raises(DataError, match="Solr has no feature set 'podium_features'"):
+    with pytest.raises(DataError, match=r"Solr has no feature set 'podium_features_\w{12}'"):
         log_features(search, read_queries(queries), files / "data.parquet")
     upload_feature_set(search)
     log_features(search, read_queries(queries), files / "data.parquet", LogSettings(depth=DEPTH))
@@ -234,6 +234,8 @@ def check_other_feature_set(engine: str, address: str, files: Path) -> None:
     search = feature_search(FeatureDefinitions.read(path), engine, address, "changed_features")
     with pytest.raises(DataError, match=r"'changed_features' in .* differs from the .* in 'age'"):
         log_features(search, read_queries(files / "queries.jsonl"), files / "data.parquet")
+    with pytest.raises(DataError, match=r"'changed_features' in .* differs from the .* in 'age'"):
+        upload_feature_set(search)
 
 
 def test_another_feature_set_in_opensearch_is_refused(shop, files):

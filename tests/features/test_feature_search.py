@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -97,17 +98,16 @@ def test_an_engine_without_features_of_its_own_is_only_searched():
     assert opensearch(words).documents(answer) == [LoggedDocument("a", 2.0, {}, {"title": "red"})]
 
 
-def test_feature_sets_are_replaced():
+def test_feature_sets_are_added():
+    """POST would replace one of OpenSearch."""
     sent = opensearch().uploads()
     assert [(each.method, each.path, each.may_be) for each in sent] == [
         ("PUT", "_ltr", (400,)),
-        ("DELETE", "_ltr/_featureset/set_1", (404,)),
-        ("POST", "_ltr/_featureset/set_1", ()),
+        ("PUT", "_ltr/_featureset/set_1", (409,)),
     ]
-    names = [each["name"] for each in sent[2].content["featureset"]["features"]]
+    names = [each["name"] for each in sent[1].content["featureset"]["features"]]
     assert names == ["title", "clicks"]
     assert [(each.method, each.path) for each in solr().uploads()] == [
-        ("DELETE", "schema/feature-store/set_1"),
         ("PUT", "schema/feature-store"),
     ]
     assert solr().stored() == EngineRequest("GET", "schema/feature-store/set_1", may_be=(400, 404))
@@ -161,12 +161,14 @@ def test_other_answers_are_refused(search, answer, message):
 
 def test_a_stored_feature_set_is_compared_by_name_and_content():
     search = opensearch()
-    features = search.uploads()[2].content["featureset"]["features"]
+    features = search.uploads()[1].content["featureset"]["features"]
 
     def answer(*listed: Any) -> dict[str, Any]:
         return {"_source": {"featureset": {"features": list(listed)}}}
 
     search.check_stored(200, answer(*reversed(features)))
+    assert search.is_stored(200, answer(*features))
+    assert not search.is_stored(404, None)
     with pytest.raises(DataError, match="has no feature set 'set_1'"):
         search.check_stored(404, None)
     with pytest.raises(DataError, match="differs from the definitions in 'clicks'"):
@@ -176,6 +178,22 @@ def test_a_stored_feature_set_is_compared_by_name_and_content():
         search.check_stored(200, answer(changed, features[1]))
     with pytest.raises(DataError, match="answers in another form"):
         search.check_stored(200, {"x": 1})
+
+
+def test_the_name_of_a_feature_set_changes_with_what_it_holds():
+    """Not with the order, and not with features that Podium computes."""
+    names = {
+        feature_search(definitions, target, url).feature_set
+        for target, url in (("opensearch", "http://host:9200/a"), ("solr", "http://host/solr/a"))
+        for definitions in (
+            DEFINITIONS,
+            replace(DEFINITIONS, features=DEFINITIONS.features[:1]),
+            replace(DEFINITIONS, features=DEFINITIONS.features[::-1]),
+            replace(DEFINITIONS, features=DEFINITIONS.features[:2]),
+        )
+    }
+    assert len(names) == 4
+    assert all(re.fullmatch(r"podium_features_[0-9a-f]{12}", name) for name in names)
 
 
 @pytest.mark.parametrize(

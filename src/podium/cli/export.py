@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.console import Console
 
+from podium.cli.deploy import deploy
 from podium.cli.progress import byte_progress
 from podium.cli.reading import Reading, reads_data
 from podium.cli.text import shown
@@ -75,6 +76,14 @@ def export_command(
             "training data did."
         ),
     ] = None,
+    fields: Annotated[
+        bool,
+        typer.Option(
+            "--fields",
+            help="Documents have a field for every feature, although the ranker's features follow "
+            "definitions.",
+        ),
+    ] = False,
     validation: Annotated[
         str | None,
         typer.Option(
@@ -98,8 +107,8 @@ def export_command(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Upload it to this running engine (opensearch, o19s, solr, elasticsearch), in "
-            "place of a model of the same name: http://localhost:9200, or Solr's "
+            help="Deploy it to this running engine (opensearch, o19s, solr, elasticsearch), as "
+            "podium deploy put does: http://localhost:9200, or Solr's "
             "http://localhost:8983/solr/COLLECTION.",
         ),
     ] = None,
@@ -118,12 +127,16 @@ def export_command(
     if Path(ranker).is_dir():
         refuse_for_texts(
             engine_version=engine_version, name=name != "podium", never_missing=never_missing,
-            extractors=extractors, definitions=definitions, validation=validation,
+            extractors=extractors, definitions=definitions, fields=fields, validation=validation,
             measure=measure != "nDCG@10", raw=raw, golden_rows=golden_rows != 2000, put=put,
             **reading.chosen(),
         )  # fmt: skip
         _export_texts(ranker, target, output or f"{ranker.rstrip('/')}.{target}")
         return
+    if fields and definitions is not None:
+        raise ArgumentError(
+            "--fields and --definitions both say how features are computed", hint="Give one."
+        )
     engine = None if put is None else connect_engine(target, put)
     sample, measured = None, {}
     if validation is None:
@@ -148,6 +161,7 @@ def export_command(
         model_name=name,
         never_missing=never_missing,
         extractors=_all_extractors(ranker, target, extractors, definitions),
+        fields=fields,
         golden_rows=golden_rows,
         sample=sample,
         measure=measured,
@@ -168,11 +182,7 @@ def export_command(
     for limit in export.manifest.limits:
         console.print(shown(f"Note: {limit}"), soft_wrap=True)
     if engine is not None:
-        engine.put(export)
-        console.print(
-            shown(f"Uploaded the model {name}; podium verify {folder} URL scores it there."),
-            soft_wrap=True,
-        )
+        deploy(export, engine)
 
 
 def _files_read(*paths: Path | str | None) -> list[str]:
@@ -229,9 +239,11 @@ def verify_command(
     report_verification(verify_export(export, engine), folder)
 
 
-def report_verification(verification: Verification, folder: str) -> None:
+def report_verification(
+    verification: Verification, folder: str, console: Console | None = None
+) -> None:
     """Print what a verification found, and end with status 1 if it does not hold."""
-    console = Console()
+    console = console or Console()
     console.print(
         shown(
             f"{folder}: {len(verification.off)} of {verification.rows} golden rows off; the "

@@ -117,15 +117,19 @@ def log_command(
     ] = 100,
     put: Annotated[
         bool,
-        typer.Option("--put", help="Upload the feature set first, in place of one of its name."),
+        typer.Option("--put", help="Upload the feature set first, unless it is there."),
     ] = False,
     target: Annotated[
         Literal["opensearch", "o19s", "solr"] | None,
         typer.Option(help="The engine, if not clear from its answer."),
     ] = None,
     feature_set: Annotated[
-        str, typer.Option(help="The name of the feature set or feature store in the engine.")
-    ] = "podium_features",
+        str | None,
+        typer.Option(
+            help="The name of the feature set or feature store in the engine; by default "
+            "podium_features_ and a hash of the features. One that is there is never replaced."
+        ),
+    ] = None,
     labels: LabelsFile = None,
     top_k: LabelsTopK = 10,
     rate: Annotated[

@@ -47,6 +47,8 @@ class ExportSettings:
         never_missing: Whether every feature always has a value.
         extractors: How the target computes features, in its own terms, by the features' names in
             the target or in the ranker.
+        fields: Whether every feature is a field of the documents, although the ranker's features
+            follow definitions, which may compute them otherwise.
         golden_rows: The maximum number of golden rows that are searched for splits.
         sample: Real rows, to draw ordinary values of golden rows from.
         measure: The ranker's measure on validation data, by its name.
@@ -59,6 +61,7 @@ class ExportSettings:
     model_name: str = "podium"
     never_missing: bool = False
     extractors: Mapping[str, Any] = field(default_factory=dict)
+    fields: bool = False
     golden_rows: int = 2000
     sample: Floats | None = None
     measure: Mapping[str, float] = field(default_factory=dict)
@@ -105,6 +108,14 @@ def export_ranker(
             f"{shortened(repr(options.model_name))} cannot be the name of a model",
             hint="Use letters, digits and underscores, no digit first.",
         )
+    definitions = None if fitted is None else fitted.definitions_hash_
+    if definitions and writer.computes_features and not (options.extractors or options.fields):
+        raise ArgumentError(
+            f"the ranker's features follow definitions ({definitions[:12]}), and {writer.title} "
+            "would read each from a field of its name",
+            hint="Give the definitions or extractors (--definitions, --extractors), or say that "
+            "documents have a field for each feature (--fields).",
+        )
     names = engine_names(model.feature_names)
     request = Request(
         model=model,
@@ -146,7 +157,7 @@ def export_ranker(
         versions={"podium": version("podium-rank"), **_versions(writer.packages)},
         golden=reached,
         limits=(*_early_stop(model), *written.limits),
-        definitions=None if fitted is None else fitted.definitions_hash_,
+        definitions=definitions,
     )
     files = {**written.files, REFERENCE: reference_bytes(model)}
     _check(writer, written.files, features, GoldenRows(values, scores), manifest.tolerance)

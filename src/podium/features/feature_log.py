@@ -27,6 +27,7 @@ from podium.data.files import Reporter, writing
 from podium.data.json_lines import json_line, json_lines
 from podium.errors import ArgumentError, DataError
 from podium.export.live.http_client import EngineClient, Retry
+from podium.export.live.solr import reload_replicas
 from podium.features.feature_search import MOST_DOCUMENTS, EngineRequest, FeatureSearch
 from podium.features.rows import FeatureRows
 from podium.features.search_query import LoggedDocument, SearchQuery
@@ -145,7 +146,12 @@ def log_features(
 
 
 def upload_feature_set(search: FeatureSearch, retry: Retry | None = None) -> None:
-    """Put the feature set of definitions into an engine, in place of one of the same name.
+    """Put the feature set of definitions into an engine, unless it is there.
+
+    One of the same name with other features is not replaced: a model may use it.
+
+    Raises:
+        DataError: If there is one, or the engine does not answer.
 
     Example:
         >>> from podium.features import EngineSource, FeatureDefinition, FieldSource
@@ -157,9 +163,17 @@ def upload_feature_set(search: FeatureSearch, retry: Retry | None = None) -> Non
         Traceback (most recent call last):
         podium.errors.DataError: OpenSearch cannot be reached (ConnectError). ...
     """
+    request = search.stored()
+    if request is None:
+        return
     with EngineClient(search.address, search.title, retry) as client:
-        for request in search.uploads():
-            send(client, request)
+        if search.is_stored(*send(client, request)):
+            return
+        for upload in search.uploads():
+            send(client, upload)
+        if search.target == "solr":
+            reload_replicas(client)
+        search.check_stored(*send(client, request))
 
 
 def check_feature_set(search: FeatureSearch, client: EngineClient) -> None:

@@ -16,6 +16,9 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from podium.errors import ArgumentError, DataError
+from podium.export.feature_names import feature_set_name
+from podium.export.live.opensearch import stored_features as opensearch_features
+from podium.export.live.solr import stored_features as solr_features
 from podium.features.definition import EngineSource
 from podium.features.definitions import FeatureDefinitions, feature_set, feature_store
 from podium.features.engine_features import TITLES, engine_feature
@@ -29,7 +32,6 @@ from podium.features.templates import (
     without_macros,
 )
 
-DEFAULT_SET = "podium_features"
 MOST_DOCUMENTS = 10_000
 """The largest depth: engines refuse to return more by default."""
 
@@ -62,7 +64,8 @@ class FeatureSearch(ABC):
         definitions: The features, and the query that finds candidates.
         url: The address of an index or collection: ``http://localhost:9200/shop`` or
             ``http://localhost:8983/solr/shop``.
-        feature_set: The name of the feature set or feature store there.
+        feature_set: The name of the feature set or feature store there; by default it ends with a
+            hash of the features.
 
     Attributes:
         url: The address of the index or collection.
@@ -72,9 +75,9 @@ class FeatureSearch(ABC):
     target: ClassVar[str]
 
     def __init__(
-        self, definitions: FeatureDefinitions, url: str, feature_set: str = DEFAULT_SET
+        self, definitions: FeatureDefinitions, url: str, feature_set: str | None = None
     ) -> None:
-        if not _SET.fullmatch(feature_set):
+        if feature_set is not None and not _SET.fullmatch(feature_set):
             raise ArgumentError(
                 f"{feature_set[:60]!r} cannot be the name of a feature set",
                 hint="Use letters, digits, underscores and hyphens.",
@@ -85,11 +88,11 @@ class FeatureSearch(ABC):
                 hint=f"Add [candidates] with {self._form_name} = ... to them.",
             )
         self.definitions = definitions
-        self.feature_set = feature_set
         self.url = self.address = url.rstrip("/")
         self._features = {
             feature.name: engine_feature(feature, self.target) for feature in definitions.logged
         }
+        self.feature_set = feature_set or feature_set_name(self._features)
         self._parameters = definitions.parameters(self.target)
 
     @property
@@ -107,7 +110,7 @@ class FeatureSearch(ABC):
 
     @abstractmethod
     def uploads(self) -> list[EngineRequest]:
-        """Return the requests that put the feature set there, in place of one of its name."""
+        """Return the requests that put the feature set there, where none has its name."""
 
     @property
     def candidates_key(self) -> str:
@@ -121,8 +124,8 @@ class FeatureSearch(ABC):
             return None
         return EngineRequest("GET", self._stored_path(), may_be=(400, 404))
 
-    def check_stored(self, status: int, answer: Any) -> None:
-        """Raise a DataError unless the engine's feature set is that of the definitions.
+    def is_stored(self, status: int, answer: Any) -> bool:
+        """Return whether the engine has the feature set; a DataError if it has other features.
 
         Args:
             status: The status of the answer to ``stored``.
@@ -132,11 +135,24 @@ class FeatureSearch(ABC):
             features = self._stored_features(answer) if status == 200 else {}
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise _malformed(self, error) from error
-        if not features:
+        if features:
+            self._require_same(features)
+        return bool(features)
+
+    def check_stored(self, status: int, answer: Any) -> None:
+        """Raise a DataError unless the engine's feature set is that of the definitions.
+
+        Args:
+            status: The status of the answer to ``stored``.
+            answer: What it holds.
+        """
+        if not self.is_stored(status, answer):
             raise DataError(
                 f"{self.title} has no feature set {self.feature_set!r}",
                 hint="Upload it: podium features log --put.",
             )
+
+    def _require_same(self, features: Mapping[str, Any]) -> None:
         others = sorted(
             name
             for name in {*features, *self._features}
@@ -146,8 +162,8 @@ class FeatureSearch(ABC):
             raise DataError(
                 f"the feature set {self.feature_set!r} in {self.title} differs from the "
                 f"definitions in {', '.join(map(repr, others[:5]))}",
-                hint="Upload it again (podium features log --put), or take the definitions that "
-                "it was made from.",
+                hint="It is not replaced: take the definitions that it was made from, or another "
+                "name for the feature set.",
             )
 
     @abstractmethod
@@ -204,7 +220,7 @@ class OpenSearchSearch(FeatureSearch):
     target = "opensearch"
 
     def __init__(
-        self, definitions: FeatureDefinitions, url: str, feature_set: str = DEFAULT_SET
+        self, definitions: FeatureDefinitions, url: str, feature_set: str | None = None
     ) -> None:
         super().__init__(definitions, url, feature_set)
         address, _, index = self.url.rpartition("/")
@@ -221,25 +237,18 @@ class OpenSearchSearch(FeatureSearch):
 
     def uploads(self) -> list[EngineRequest]:
         """Return the requests that put the feature set there."""
-        path = self._stored_path()
         body = feature_set(self._features, self.feature_set)
         return [
             EngineRequest("PUT", "_ltr", may_be=(400,)),  # 400: there is a store
-            EngineRequest("DELETE", path, may_be=(404,)),
-            EngineRequest("POST", path, body),
+            # 409: another one put it there. POST would replace it.
+            EngineRequest("PUT", self._stored_path(), body, may_be=(409,)),
         ]
 
     def _stored_path(self) -> str:
         return f"_ltr/_featureset/{self.feature_set}"
 
     def _stored_features(self, answer: Any) -> dict[str, Any]:
-        features = {}
-        for entry in answer["_source"]["featureset"]["features"]:
-            template = entry["template"]
-            features[str(entry["name"])] = (
-                json.loads(template) if isinstance(template, str) else template
-            )
-        return features
+        return opensearch_features(answer)
 
     def search(
         self, query: SearchQuery, size: int, start: int = 0, fields: Sequence[str] = ()
@@ -309,7 +318,7 @@ class SolrSearch(FeatureSearch):
         self,
         definitions: FeatureDefinitions,
         url: str,
-        feature_set: str = DEFAULT_SET,
+        feature_set: str | None = None,
         id_field: str = "id",
     ) -> None:
         super().__init__(definitions, url, feature_set)
@@ -322,19 +331,13 @@ class SolrSearch(FeatureSearch):
     def uploads(self) -> list[EngineRequest]:
         """Return the requests that put the feature store there."""
         store = feature_store(self._features, self.feature_set)
-        return [
-            EngineRequest("DELETE", self._stored_path(), may_be=(404,)),
-            EngineRequest("PUT", "schema/feature-store", store),
-        ]
+        return [EngineRequest("PUT", "schema/feature-store", store)]
 
     def _stored_path(self) -> str:
         return f"schema/feature-store/{self.feature_set}"
 
     def _stored_features(self, answer: Any) -> dict[str, Any]:
-        return {
-            str(entry["name"]): {"class": entry["class"], "params": entry["params"]}
-            for entry in answer["features"]
-        }
+        return solr_features(answer)
 
     def search(
         self, query: SearchQuery, size: int, start: int = 0, fields: Sequence[str] = ()
@@ -436,7 +439,7 @@ SEARCHES: Mapping[str, type[FeatureSearch]] = {
 
 
 def feature_search(
-    definitions: FeatureDefinitions, target: str, url: str, feature_set: str = DEFAULT_SET
+    definitions: FeatureDefinitions, target: str, url: str, feature_set: str | None = None
 ) -> FeatureSearch:
     """Return the searches of an engine.
 
@@ -444,7 +447,8 @@ def feature_search(
         definitions: The features, and the query that finds candidates.
         target: ``opensearch``, ``o19s`` or ``solr``.
         url: The address of an index or collection.
-        feature_set: The name of the feature set or feature store there.
+        feature_set: The name of the feature set or feature store there; by default it ends with a
+            hash of the features.
 
     Example:
         >>> from podium.features import FeatureDefinition, FieldSource

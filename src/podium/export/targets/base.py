@@ -128,6 +128,8 @@ class Target(ABC):
     """Whether it computes in single precision."""
     negative_values: ClassVar[bool] = True
     """Whether a feature may be negative: where it is the score of a query, it may not."""
+    computes_features: ClassVar[bool] = True
+    """Whether it computes the features of a document, rather than to be given them."""
     packages: ClassVar[tuple[str, ...]] = ()
     """The packages that write the format."""
     has_raw_form: ClassVar[bool] = False

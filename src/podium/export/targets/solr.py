@@ -15,6 +15,7 @@ import numpy as np
 
 from podium.data.json_lines import parse_json
 from podium.errors import DataError
+from podium.export.feature_names import feature_set_name
 from podium.export.folder import Feature
 from podium.export.scorers import LinearModel, NetworkModel
 from podium.export.single_precision import as_single, at_most
@@ -141,14 +142,13 @@ class Solr(Target):
         parameters: dict[str, Any],
         absent: Sequence[float | None],
     ) -> dict[str, bytes]:
-        store = f"{request.model_name}_features"
-        described = [
-            {
-                "store": store,
-                "name": name,
-                **request.extractors.get(name, field_value(name, value)),
-            }
+        extractors = {
+            name: request.extractors.get(name, field_value(name, value))
             for name, value in zip(request.names, absent, strict=True)
+        }
+        store = feature_set_name(extractors)
+        described = [
+            {"store": store, "name": name, **extractor} for name, extractor in extractors.items()
         ]
         model = {
             "class": f"{_PACKAGE}.model.{kind}",

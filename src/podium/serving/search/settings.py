@@ -23,7 +23,8 @@ class SearchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
         engine: The kind of engine: OpenSearch, Elasticsearch with the o19s plugin, or Solr.
         url: The address of an index or collection. Requests cannot change it.
         definitions: The file of the features' definitions, with the query for candidates.
-        feature_set: The name of the feature set or feature store in the engine.
+        feature_set: The name of the feature set or feature store in the engine; by default it ends
+            with a hash of the features.
         fields: The stored fields that requests may ask for.
         depth: How many candidates are ranked by the model.
         budget_ms: The longest time that a search may take, in milliseconds.
@@ -35,7 +36,7 @@ class SearchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     engine: Literal["opensearch", "o19s", "solr"]
     url: str
     definitions: str
-    feature_set: str = "podium_features"
+    feature_set: str | None = None
     fields: Annotated[tuple[str, ...], Meta(max_length=200)] = ()
     depth: Annotated[int, Meta(ge=1, le=1000)] = 100
     budget_ms: Annotated[int, Meta(ge=10, le=60_000)] = 500
