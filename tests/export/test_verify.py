@@ -240,26 +240,34 @@ class Engine:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda model, X: model.predict(np.nan_to_num(X, nan=0.0)), "an absent value is 0"),
+        (
+            lambda model, X: model.predict(np.nan_to_num(X, nan=0.0), np.float32),
+            "an absent value is 0",
+        ),
         (
             lambda model, X: replace(
                 model, missing_left=np.zeros_like(model.missing_left)
-            ).predict(X),
+            ).predict(X, np.float32),
             "a missing value goes right at every split",
         ),
         (
             lambda model, X: replace(
                 model, threshold=(np.float32(model.threshold) + np.float32(1e-6)).astype(float)
-            ).predict(X),
+            ).predict(X, np.float32),
             "a millionth is added to each threshold",
         ),
-        (lambda model, X: model.first_trees(5).predict(X), "all trees after tree 4 are missing"),
         (
-            lambda model, X: model.predict(X) - model.value[model.leaves(X)][:, 2],
+            lambda model, X: model.first_trees(5).predict(X, np.float32),
+            "all trees after tree 4 are missing",
+        ),
+        (
+            lambda model, X: model.rescaled(
+                np.where(np.arange(model.trees) == 2, 0.0, 1.0)
+            ).predict(X, np.float32),
             "tree 2 is missing",
         ),
         (
-            lambda model, X: model.predict(X[:, [1, 0, 2, 3, 4, 5]]),
+            lambda model, X: model.predict(X[:, [1, 0, 2, 3, 4, 5]], np.float32),
             "features f1 and f2 are swapped",
         ),
     ],
@@ -279,7 +287,7 @@ def test_one_split_that_a_running_engine_takes_otherwise_is_named(
     def change(model: TreeModel, X: Doubles) -> Doubles:
         missing_left = model.missing_left.copy()
         missing_left[model.roots[1]] ^= True
-        return replace(model, missing_left=missing_left).predict(X)
+        return replace(model, missing_left=missing_left).predict(X, np.float32)
 
     found = verify_export(exports["opensearch"], Engine(change))
     assert found.findings
@@ -298,7 +306,7 @@ def test_of_splits_that_explain_a_score_the_one_nearest_to_its_threshold_is_name
     model = concatenate_trees(trees, names)
     features = tuple(Feature(name, name, None) for name in names)
     row = np.array([[-5.0, -1e-9, -5.0]])
-    (found,) = explain_scores(model, features, row, np.array([4.0]), np.array([0]), 1e-9)
+    (found,) = explain_scores(model, features, row, np.array([4.0]), np.array([0]), np.array([1e-9]))
     assert "tree 1, split 0" in found.text
 
 
