@@ -1,7 +1,8 @@
 """What OpenSearch's and Solr's modules compute, written again from their sources for tests.
 
-Number by number and in single precision, as their loops are: ``LinearRanker``,
-``NaiveAdditiveDecisionTree`` and ``StandardNormalizer`` of OpenSearch's plugin and of Solr's module.
+Number by number and in single precision, as their loops are: ``LinearRanker`` and
+``NaiveAdditiveDecisionTree`` of OpenSearch's plugin, ``LinearModel``, ``NeuralNetworkModel``,
+``StandardNormalizer`` and ``MultipleAdditiveTreesModel`` of Solr's module.
 """
 
 from __future__ import annotations

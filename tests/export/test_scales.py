@@ -76,12 +76,12 @@ def content(export: ExportFolder) -> Any:
     return body, json.loads(body["model"]["model"]["definition"]) if "model" in body else body
 
 
-def places(value: Any, key: Any = None) -> Iterator[tuple[Any, Any, str]]:
+def places(value: Any) -> Iterator[tuple[Any, Any, str]]:
     """Yield where each number of a model is, and what it is."""
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for name, each in items:
         if isinstance(each, dict | list):
-            yield from places(each, name)
+            yield from places(each)
         elif name in ("threshold", "split_condition"):
             yield value, name, "threshold"
         elif name in ("nodeid", "depth", "yes", "no", "missing", "weight", "defaultValue"):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 
+from podium.cli.options import JsonOutput
 from podium.cli.progress import byte_progress
 from podium.cli.reading import Reading, reads_data
 from podium.cli.text import shown
@@ -206,12 +209,13 @@ def verify_command(
         str | None,
         typer.Option(help="Refuse the export unless its features follow these definitions."),
     ] = None,
+    as_json: JsonOutput = False,
 ) -> None:
     """Score the golden rows of an export, and explain every difference.
 
     By its files, or in a running engine, where each row becomes a document for that long. Ends
-    with status 1 if a row scores otherwise than the ranker did, or if a file is not as it was
-    written.
+    with status 1 if a row scores otherwise than the ranker did, if a file is not as it was
+    written, or if no row could have been off. What could not be noticed is listed.
     """
     from podium.export import ExportFolder, connect_engine, verify_export
     from podium.export.texts import is_text_export, verify_text_export
@@ -220,17 +224,29 @@ def verify_command(
         refuse_for_texts(definitions=definitions)
         if url is not None:
             raise ArgumentError("no engine scores texts", hint="Leave URL out.")
-        report_verification(verify_text_export(folder), folder)
+        report_verification(verify_text_export(folder), folder, as_json)
         return
     export = ExportFolder.open(folder)
     if definitions is not None:
         require_definitions(export.manifest.definitions, definitions, folder)
     engine = None if url is None else connect_engine(export.manifest.target, url)
-    report_verification(verify_export(export, engine), folder)
+    report_verification(verify_export(export, engine), folder, as_json)
 
 
-def report_verification(verification: Verification, folder: str) -> None:
+def report_verification(verification: Verification, folder: str, as_json: bool = False) -> None:
     """Print what a verification found, and end with status 1 if it does not hold."""
+    if as_json:
+        content = {"folder": folder, "holds": verification.holds, **asdict(verification)}
+        if not math.isfinite(verification.largest):  # an engine may return no number
+            content["largest"] = None
+        typer.echo(json.dumps(content, allow_nan=False))
+    else:
+        _print_verification(verification, folder)
+    if not verification.holds:
+        raise typer.Exit(1)
+
+
+def _print_verification(verification: Verification, folder: str) -> None:
     console = Console()
     console.print(
         shown(
@@ -245,8 +261,8 @@ def report_verification(verification: Verification, folder: str) -> None:
         console.print(shown(f"  {finding.text}{rows}"), soft_wrap=True)
     if len(verification.findings) > _MOST_FINDINGS:
         console.print(f"  ... and {len(verification.findings) - _MOST_FINDINGS} more")
-    if not verification.holds:
-        raise typer.Exit(1)
+    for text in verification.unchecked:
+        console.print(shown(f"  not checked: {text}"), soft_wrap=True)
 
 
 def _rows(rows: tuple[int, ...]) -> str:

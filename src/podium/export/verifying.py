@@ -128,8 +128,9 @@ def score_tolerance(target: str, model: Model, values: Doubles) -> Doubles:
     engine = np.float32 if writer.single_precision else np.float64
     own = np.float32 if getattr(model, "single_precision", False) else np.float64
     bound = rounding_bound(model, values, engine) + rounding_bound(model, values, own)
-    if writer.single_scores:
-        bound += _HALF_STEP * np.abs(model.predict(values))
+    if isinstance(model, TreeModel) and writer.single_scores and not writer.single_precision:
+        # The score alone is rounded, after a constant was added that makes none negative.
+        bound += 2 * _HALF_STEP * model.largest_score()
     return bound
 
 
