@@ -129,7 +129,7 @@ FAULTS = {
     "swapped features": ("", ""),
     "another analyzer": ('match = { title = "{{query}}" }',
                          'match = { title = { query = "{{query}}", analyzer = "keyword" } }'),
-    "other definitions": ("missing = 0.25", "missing = 7"),
+    "other definitions": ("missing = 9", "missing = 900"),
 }  # fmt: skip
 
 
