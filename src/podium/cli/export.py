@@ -283,38 +283,38 @@ def _verify_queries(
     defined = FeatureDefinitions.read(definitions)
     search = feature_search(defined, export.manifest.target, url, feature_set)
     with stage_progress() as stage:
-        found = verify_queries(
+        verification = verify_queries(
             export, search, read_queries(queries), progress=stage("Queries"), **options
         )
-    holds = files.holds and found.holds
+    holds = files.holds and verification.holds
     if as_json:
-        content = {"folder": str(export.path), "holds": holds, **asdict(found)}
+        content = {"folder": str(export.path), "holds": holds, **asdict(verification)}
         typer.echo(json.dumps(content | {"files": asdict(files)}, allow_nan=False))
     else:
         _print_verification(replace(files, unchecked=()), str(export.path))
-        _print_queries(found, options["top"], url)
+        _print_queries(verification, options["top"], url)
     if not holds:
         raise typer.Exit(1)
 
 
-def _print_queries(found: QueryVerification, top: int, url: str) -> None:
+def _print_queries(verification: QueryVerification, top: int, url: str) -> None:
     console = Console()
     parts = urlsplit(url)
     address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()  # no password
     text = (
-        f"{address}: {found.differing} of {found.queries} queries have other first "
-        f"{top} documents than the ranker; {found.documents} candidates were scored"
+        f"{address}: {verification.differing} of {verification.queries} queries have other first "
+        f"{top} documents than the ranker; {verification.documents} candidates were scored"
     )
     console.print(shown(text), soft_wrap=True)
-    for each in found.differences:
+    for each in verification.differences:
         console.print(shown(f"  query {each.query}: {each.document} {each.text}"), soft_wrap=True)
-    if found.wider:
+    if verification.wider:
         console.print(
-            f"  note: {found.wider} queries have documents beyond the first candidates of the "
-            "whole index: each shard reranks a window of its own",
+            f"  note: {verification.wider} queries have documents beyond the first candidates of "
+            "the whole index: each shard reranks a window of its own",
             soft_wrap=True,
         )
-    for line in found.unchecked:
+    for line in verification.unchecked:
         console.print(shown(f"  not checked: {line}"), soft_wrap=True)
 
 
