@@ -11,9 +11,11 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
+
+import numpy as np
 
 from podium.errors import ArgumentError, DataError
 from podium.export.feature_names import feature_set_name
@@ -188,6 +190,21 @@ class FeatureSearch(ABC):
         """
 
     @abstractmethod
+    def reranked(self, query: SearchQuery, model: str, depth: int, size: int) -> EngineRequest:
+        """Return the request for the candidates of a query as a model in the engine ranks them.
+
+        Args:
+            query: The query.
+            model: The name of the model there.
+            depth: The number of candidates that it reranks, on each shard.
+            size: The number of documents to return.
+        """
+
+    @abstractmethod
+    def ranking(self, answer: Any) -> list[tuple[str, float]]:
+        """Return the ids and scores of the answer to ``reranked``, best first."""
+
+    @abstractmethod
     def documents(self, answer: Any) -> list[LoggedDocument]:
         """Return the documents of an answer, best first.
 
@@ -274,6 +291,32 @@ class OpenSearchSearch(FeatureSearch):
             specs = {"name": _LOG, "named_query": _LOG}
             body["ext"] = {"ltr_log": {"log_specs": specs}}
         return EngineRequest("POST", f"{self._index}/_search", body)
+
+    def reranked(self, query: SearchQuery, model: str, depth: int, size: int) -> EngineRequest:
+        """Return the request for the candidates of a query as a model in the engine ranks them."""
+        values = self._values(query)
+        assert self.definitions.candidates is not None
+        needed = parameters(list(self._features.values()))
+        params = {name: values[name] for name in needed}
+        rescore = {
+            "query_weight": 0,
+            "rescore_query": {"sltr": {"model": model, "params": params}},
+        }
+        body = {
+            "size": size,
+            "_source": False,
+            "query": bound(self.definitions.candidates.template, values.__getitem__),
+            "rescore": {"window_size": depth, "query": rescore},
+        }
+        return EngineRequest("POST", f"{self._index}/_search", body)
+
+    def ranking(self, answer: Any) -> list[tuple[str, float]]:
+        """Return the ids and scores of the answer to ``reranked``, best first."""
+        try:
+            _require_complete(answer)
+            return [(str(hit["_id"]), _single(hit["_score"])) for hit in answer["hits"]["hits"]]
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise _malformed(self, error) from error
 
     def documents(self, answer: Any) -> list[LoggedDocument]:
         """Return the documents of an answer, best first."""
@@ -363,6 +406,26 @@ class SolrSearch(FeatureSearch):
         # Solr would expand macros in the text of the body, before it is parsed.
         return EngineRequest("POST", "select?wt=json&expandMacros=false", body)
 
+    def reranked(self, query: SearchQuery, model: str, depth: int, size: int) -> EngineRequest:
+        """Return the request for the candidates of a query as a model in the engine ranks them."""
+        request = self.search(query, size)
+        needed = parameters(self._queries())
+        efi = "".join(f" efi.{name}=${SOLR_PREFIX}{name}" for name in needed)
+        again = {"rq": f"{{!ltr model={model} reRankDocs={depth}{efi}}}"}
+        body = request.content
+        content = body | {"fields": [self._id, "score"], "params": body["params"] | again}
+        return replace(request, content=content)
+
+    def ranking(self, answer: Any) -> list[tuple[str, float]]:
+        """Return the ids and scores of the answer to ``reranked``, best first."""
+        try:
+            if answer["responseHeader"].get("partialResults"):
+                raise _incomplete()
+            documents = answer["response"]["docs"]
+            return [(str(each[self._id]), _single(each["score"])) for each in documents]
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise _malformed(self, error) from error
+
     def _queries(self) -> list[str]:
         sources = [feature.source for feature in self.definitions.logged]
         return [str(each.solr) for each in sources if isinstance(each, EngineSource)]
@@ -407,6 +470,11 @@ def _known(values: dict[str, float], names: set[str], search: FeatureSearch) -> 
             hint="Upload it: podium features log --put.",
         )
     return {name: value for name, value in values.items() if not math.isnan(value)}
+
+
+def _single(score: Any) -> float:
+    """Return the single-precision number that an answer has in decimal."""
+    return float(np.float32(float(score)))
 
 
 def _require_complete(answer: Any) -> None:

@@ -42,7 +42,7 @@ class Onnx(Target):
     default_version = "1.21"
     single_precision = False
     computes_features = False
-    tolerance = 1e-6
+    single_scores = False
     largest_score = float(np.finfo(np.float64).max)
     packages = ("onnx", "onnxruntime")
 

@@ -50,7 +50,6 @@ class OpenSearch(Target):
     title = "OpenSearch"
     default_version = "3.8"
     single_precision = True
-    tolerance = 1e-5
     negative_values = False
     has_raw_form = True
 

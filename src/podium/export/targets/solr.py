@@ -49,7 +49,6 @@ class Solr(Target):
     title = "Solr"
     default_version = "9.2"
     single_precision = True
-    tolerance = 1e-5
 
     def write_trees(self, request: Request, model: TreeModel) -> Written:
         """Write a MultipleAdditiveTreesModel."""
@@ -213,6 +212,10 @@ class Solr(Target):
             for entry in parse_json(files[FEATURES])
             if entry["class"] == _FIELD_VALUE
         }
+
+    def last_values(self, exact: Floats) -> Floats:
+        """Return the last values that go left: not every threshold can be written."""
+        return written_thresholds(exact)[1]
 
 
 def written_thresholds(exact: Floats) -> tuple[Floats, Floats]:

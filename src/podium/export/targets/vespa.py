@@ -33,7 +33,6 @@ class Vespa(Target):
     title = "Vespa"
     default_version = "8"
     single_precision = True
-    tolerance = 1e-5
 
     def write_trees(self, request: Request, model: TreeModel) -> Written:
         """Write what LightGBM's ``dump_model`` returns, as far as Vespa reads it."""
