@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.engines.install import installed
+from tests.engines.engine_parsers import EngineParser
+from tests.engines.install import PARSERS, installed
 from tests.engines.servers import OpenSearchServer, Solr9Server, SolrServer
 
 
@@ -49,3 +50,19 @@ def solr_9() -> Iterator[Solr9Server]:
     _require("solr-9")
     with Solr9Server() as server:
         yield server
+
+
+@pytest.fixture(scope="session", params=[name for name in PARSERS if name != "vespa"])
+def elasticsearch_parser(request: pytest.FixtureRequest) -> Iterator[EngineParser]:
+    """The classes of the oldest and of the newest version of Elasticsearch that is tested."""
+    _require(request.param)
+    with EngineParser(request.param) as parser:
+        yield parser
+
+
+@pytest.fixture(scope="session")
+def vespa_parser() -> Iterator[EngineParser]:
+    """The classes of Vespa that read applications and evaluate ranking expressions."""
+    _require("vespa")
+    with EngineParser("vespa") as parser:
+        yield parser

@@ -5,6 +5,8 @@ one in ``digests.sha256`` stops the installation. No registry carries the learni
 of OpenSearch and of Solr 9: they are compiled from archives of their sources in
 ``../shared/engines``, or in the folder that ``PODIUM_ENGINE_SOURCES`` names. With ``CI`` set, an
 engine that cannot be installed is an error.
+
+Of Elasticsearch and Vespa only the libraries are fetched that read a model and score with it.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import tarfile
 import tempfile
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 
@@ -37,6 +40,12 @@ LTR_SOURCE = "opensearch-ltr-3.8.0.0.tar.gz"
 """``src/main`` of opensearch-project/opensearch-learning-to-rank-base, commit 8203333c611e."""
 SOLR_SOURCE = "solr-ltr-9.10.1.tar.gz"
 """``solr/modules/ltr/src/java`` of apache/solr, commit c135e6335c71."""
+PARSERS = {
+    "elasticsearch-8": "ElasticsearchScores",
+    "elasticsearch-9": "ElasticsearchScores",
+    "vespa": "VespaScores",
+}
+"""The programs in ``parsers`` that read exports with an engine's own classes, by its name."""
 _RESOLVE = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 _STAMP = ".complete"
 _DESCRIPTOR = f"""\
@@ -118,7 +127,7 @@ def compile_plugin(fetched: Path, ready: Path) -> None:
     shutil.copytree(main / "resources", classes)
     # The plugin's own version of a library comes before the server's.
     libraries = [*sorted(fetched.glob("*.jar")), *sorted((OPENSEARCH / "lib").glob("*.jar"))]
-    _compile(main / "java", classes, libraries, 21, ready / "ltr.jar")
+    _compile(sorted((main / "java").rglob("*.java")), classes, libraries, 21, ready / "ltr.jar")
     keep_jars(fetched, ready)
     shutil.copy(main / "plugin-metadata/plugin-security.policy", ready)
     (ready / "plugin-descriptor.properties").write_text(_DESCRIPTOR)
@@ -130,10 +139,24 @@ def compile_solr_ltr(fetched: Path, ready: Path) -> None:
     """Make Solr's module from its sources, beside the fetched libraries."""
     code, classes = ready / "code", ready / "classes"
     unpack_source(SOURCES / SOLR_SOURCE, code)
-    _compile(code, classes, sorted(fetched.glob("*.jar")), 17, ready / "solr-ltr.jar")
+    sources = sorted(code.rglob("*.java"))
+    _compile(sources, classes, sorted(fetched.glob("*.jar")), 17, ready / "solr-ltr.jar")
     keep_jars(fetched, ready)
     shutil.rmtree(code)
     shutil.rmtree(classes)
+
+
+def compile_parser(fetched: Path, ready: Path, name: str) -> None:
+    """Compile the program that reads exports with an engine's libraries, beside them."""
+    classes = ready / "classes"
+    code = _parser_code(name)
+    _compile(code, classes, sorted(fetched.glob("*.jar")), 21, ready / "parser.jar")
+    keep_jars(fetched, ready)
+    shutil.rmtree(classes)
+
+
+def _parser_code(name: str) -> list[Path]:
+    return [HERE / "parsers" / f"{each}.java" for each in ("FolderScores", PARSERS[name])]
 
 
 def unpack_source(archive: Path, into: Path) -> None:
@@ -153,6 +176,8 @@ def main() -> int:
     """Install every engine; return 1 where one is missing and ``CI`` is set."""
     install("opensearch", unpack_opensearch)
     install("solr", keep_jars)
+    for name in PARSERS:
+        install(name, partial(compile_parser, name=name))
     missing = 0
     for name, archive, compile_from in (
         ("opensearch-ltr", LTR_SOURCE, compile_plugin),
@@ -166,11 +191,12 @@ def main() -> int:
     return int(bool(missing and os.environ.get("CI")))
 
 
-def _compile(code: Path, classes: Path, libraries: list[Path], release: int, jar: Path) -> None:
+def _compile(
+    code: list[Path], classes: Path, libraries: list[Path], release: int, jar: Path
+) -> None:
     tools = java_home(release) / "bin"
     _run(tools / "javac", "--release", release, "-nowarn", "-Xlint:none", "-proc:none",
-         "-d", classes, "-cp", os.pathsep.join(map(str, libraries)),
-         *sorted(code.rglob("*.java")))  # fmt: skip
+         "-d", classes, "-cp", os.pathsep.join(map(str, libraries)), *code)  # fmt: skip
     _run(tools / "jar", "-cf", jar, "-C", classes, ".")
 
 
@@ -181,6 +207,8 @@ def _digests() -> str:
 def _fingerprint(name: str) -> str:
     parts = [(HERE / name / "pom.xml").read_text(), repr(pinned(name, _digests()))]
     sources = pinned("sources", _digests())
+    if name in PARSERS:
+        parts += [path.read_text() for path in _parser_code(name)]
     parts += {
         "opensearch-ltr": [sources[LTR_SOURCE], _DESCRIPTOR],
         "solr-9": [sources[SOLR_SOURCE]],

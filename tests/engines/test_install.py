@@ -13,6 +13,7 @@ from tests.engines.install import (
     HERE,
     LTR_SOURCE,
     OPENSEARCH_VERSION,
+    PARSERS,
     SOLR_SOURCE,
     SOLR_VERSION,
     WrongFilesError,
@@ -69,6 +70,9 @@ def test_digests_are_read_by_engine():
         ("solr", f"solr-core-{SOLR_VERSION}.jar"),
         ("solr", f"solr-ltr-{SOLR_VERSION}.jar"),
         ("opensearch-ltr", "RankyMcRankFace-0.2.0.jar"),
+        ("elasticsearch-8", "x-pack-core-8.15.0.jar"),
+        ("elasticsearch-9", "x-pack-core-9.5.3.jar"),
+        ("vespa", "config-model-8.700.24.jar"),
         ("sources", LTR_SOURCE),
         ("sources", SOLR_SOURCE),
     ],
@@ -90,7 +94,8 @@ def test_sources_with_other_bytes_are_refused(tmp_path):
 def test_missing_sources_are_an_error_in_ci(ci, status, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("CI", ci)
     monkeypatch.setattr(engine_install, "SOURCES", tmp_path)
-    monkeypatch.setattr(engine_install, "installed", lambda name: name in ("opensearch", "solr"))
+    fetched = ("opensearch", "solr", *PARSERS)
+    monkeypatch.setattr(engine_install, "installed", lambda name: name in fetched)
     assert main() == status
     assert f"solr-9: not installed, {tmp_path / SOLR_SOURCE} is missing" in capsys.readouterr().out
 

@@ -231,11 +231,21 @@ def test_missing_values_before_the_version_that_has_them(
     assert written.absent == ((0.0,) if rule == "zero" else (None,))
 
 
-def test_elasticsearch_before_8_12_is_refused() -> None:
-    with pytest.raises(ArgumentError, match=r"8\.11.*8\.12"):
+def test_elasticsearch_before_8_15_is_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"8\.14.*8\.15"):
         TARGETS["elasticsearch"].write(
-            request_for(_stump(0, True), "elasticsearch", version="8.11")
+            request_for(_stump(0, True), "elasticsearch", version="8.14")
         )
+
+
+def test_elasticsearch_limits_say_what_is_added_to_scores() -> None:
+    model = replace(_stump(0.5, True), value=np.array([0.0, -2.0, 2.0]), base_score=0.5)
+    (limit,) = TARGETS["elasticsearch"].write(request_for(model, "elasticsearch")).limits
+    # Scores of up to 4 are added in single precision: their last digit is worth 2^-22.
+    assert "adds 1.5 to every score" in limit
+    assert f"less than {2**-22:.1g} may tie" in limit
+    above = replace(model, value=np.array([0.0, 2.0, 3.0]))
+    assert TARGETS["elasticsearch"].write(request_for(above, "elasticsearch")).limits == ()
 
 
 def test_solr_names_the_values_that_take_another_branch() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from podium.cli.evaluate import ConventionName, Measure
+from podium.cli.options import RANKER_HELP
 from podium.cli.outputs import require_other_file
 from podium.cli.progress import byte_progress, spinner
 from podium.cli.reading import Reading, reads_data
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 @reads_data
 def card_command(
-    source: Annotated[str, typer.Argument(help="A saved ranker; or data, for a data card.")],
+    source: Annotated[str, typer.Argument(help=f"{RANKER_HELP} Or data, for a data card.")],
     data: Annotated[
         str | None,
         typer.Argument(help="Labelled queries that the ranker was not trained on."),
@@ -67,10 +68,14 @@ def card_command(
 
 
 def _is_ranker(path: str) -> bool:
+    """Whether a file is a model: data begin otherwise, or have other names."""
     if not Path(path).is_file():
         return False
     with Path(path).open("rb") as file:
-        return file.read(2) == b"PK"
+        start = file.read(5)
+    if start.startswith(b"{"):
+        return Path(path).suffix in (".json", ".ubj")
+    return start.startswith((b"PK", b"CBM1", b"\x80")) or start == b"tree\n"
 
 
 def _model_card(
@@ -83,9 +88,9 @@ def _model_card(
 ) -> ReportDocument:
     # Imported here: rankers need packages that other commands do not.
     from podium.explain import model_card
-    from podium.rankers import load_ranker
+    from podium.export.reading import read_ranker
 
-    ranker = load_ranker(source)
+    ranker = read_ranker(source)
     if data is None:
         if measures or conventions:
             raise ArgumentError("Measures need DATA. Give labelled queries.")

@@ -81,9 +81,9 @@ def _sample(path: str, model: str | None, ranker: str | None, reading: Reading) 
         data = reading.whole_data_set(path, progress=progress)
     if ranker is None:
         return Sample.of_dataset(data)
-    from podium.rankers import load_ranker
+    from podium.export.reading import read_ranker
 
-    return Sample.of_dataset(data, load_ranker(ranker).predict(data))
+    return Sample.of_dataset(data, read_ranker(ranker).predict(data))
 
 
 def _print(name: str, report: DriftReport) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from podium.cli.options import JsonOutput, ReportFile, check_report_name
+from podium.cli.options import RANKER_HELP, JsonOutput, ReportFile, check_report_name
 from podium.cli.outputs import require_other_file
 from podium.cli.printing import on_terminal, print_facts, print_notes, print_table
 from podium.cli.progress import byte_progress
@@ -26,7 +26,7 @@ _MOST_ROWS = 10
 
 @reads_data
 def explain_command(
-    ranker: Annotated[str, typer.Argument(help="A ranker saved by podium train.")],
+    ranker: Annotated[str, typer.Argument(help=RANKER_HELP)],
     data: Annotated[str, typer.Argument(help="The documents; labels may be missing.")],
     query: Annotated[
         str | None,
@@ -53,9 +53,10 @@ def explain_command(
     require_other_file(output, ranker, data, reading.group)
     # Imported here: rankers need packages that other commands do not.
     from podium.explain import explanation_html, smallest_changes
-    from podium.rankers import CascadeRanker, load_ranker
+    from podium.export.reading import read_ranker
+    from podium.rankers import CascadeRanker
 
-    model = load_ranker(ranker)
+    model = read_ranker(ranker)
     with byte_progress("Reading") as progress:
         rows = reading.whole_data_set(data, unlabelled=True, progress=progress)
     if query is None and len(rows) > 1:

@@ -126,7 +126,7 @@ def export_command(
     """
     # Imported here: rankers need packages that other commands do not.
     from podium.export import ExportSettings, connect_engine, export_ranker
-    from podium.rankers import load_ranker
+    from podium.export.reading import read_ranker
 
     if Path(ranker).is_dir():
         refuse_for_texts(
@@ -150,16 +150,10 @@ def export_command(
                 f"--{unused[0].replace('_', '-')} needs --validation", hint="Give the data, too."
             )
     else:
-        with Path(ranker).open("rb") as file:
-            is_saved_ranker = file.read(2) == b"PK"
-        if not is_saved_ranker:
-            raise ArgumentError(
-                "--validation needs a ranker saved by Podium", hint="Leave it out for other models."
-            )
         with byte_progress("Reading") as progress:
             data = reading.whole_data_set(validation, progress=progress)
         sample = data.features
-        measured = {measure: _mean(load_ranker(ranker), data, measure)}
+        measured = {measure: _mean(read_ranker(ranker), data, measure)}
     options = ExportSettings(
         engine_version=engine_version,
         model_name=name,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from podium.cli.options import JsonOutput, ReportFile, check_report_name
+from podium.cli.options import RANKER_HELP, JsonOutput, ReportFile, check_report_name
 from podium.cli.outputs import require_other_file
 from podium.cli.printing import print_notes, print_table
 from podium.cli.progress import byte_progress, spinner
@@ -26,7 +26,7 @@ _DRAWN = 4
 
 @reads_data
 def importance_command(
-    ranker: Annotated[str, typer.Argument(help="A ranker saved by podium train.")],
+    ranker: Annotated[str, typer.Argument(help=RANKER_HELP)],
     data: Annotated[str, typer.Argument(help="Queries that the ranker was not trained on.")],
     measure: Annotated[
         str, typer.Option("--measure", "-m", help="The measure that is lost.")
@@ -58,9 +58,9 @@ def importance_command(
     require_other_file(output, ranker, data, reading.group)
     # Imported here: rankers need packages that other commands do not.
     from podium.explain import importance_html, permutation_importance
-    from podium.rankers import load_ranker
+    from podium.export.reading import read_ranker
 
-    model = load_ranker(ranker)
+    model = read_ranker(ranker)
     with byte_progress("Reading") as progress:
         rows = reading.whole_data_set(data, progress=progress)
     with spinner("Permuting"):

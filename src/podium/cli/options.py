@@ -26,6 +26,10 @@ ClusterAddress = Annotated[
         help="Run on a Ray cluster: its address, auto, or local to start one here.",
     ),
 ]
+RANKER_HELP = (
+    "A ranker saved by podium train, or a model of LightGBM (text), XGBoost (JSON, UBJ) or "
+    "CatBoost (JSON)."
+)
 JsonOutput = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 ReportFile = Annotated[

@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 
 from podium.cli.fit_report import FitReport
-from podium.cli.options import ClusterAddress
+from podium.cli.options import RANKER_HELP, ClusterAddress
 from podium.cli.outputs import require_other_file
 from podium.cli.progress import byte_progress, step_progress
 from podium.cli.reading import Reading, reads_data
@@ -336,7 +336,7 @@ def _train_on_cluster(
 
 @reads_data
 def predict_command(
-    model: Annotated[str, typer.Argument(help="A ranker saved by podium train.")],
+    model: Annotated[str, typer.Argument(help=RANKER_HELP)],
     data: Annotated[str, typer.Argument(help="The data to score; labels may be missing.")],
     output: Annotated[
         str, typer.Option("--output", "-o", help="Where to write; - for standard output.")
@@ -363,7 +363,7 @@ def predict_command(
     A ranker of texts, which is a folder, scores the documents of a run (with --topics and
     --documents) or of JSONL with queries and candidates, and always writes a run or JSON lines.
     """
-    from podium.rankers import load_ranker
+    from podium.export.reading import read_ranker
 
     require_other_file(output, model, data, topics, documents, reading.group)
     texts = TextSource(topics, documents, depth)
@@ -375,7 +375,7 @@ def predict_command(
         predict_text(TextRanker.load(model), data, texts, output, as_json=as_json)
         return
     texts.refuse("Leave it out.")
-    ranker = load_ranker(model)
+    ranker = read_ranker(model)
     with byte_progress("Scoring") as progress:
         rows = reading.data_set(data, unlabelled=True, progress=progress)
         if as_run or (plain_suffix(output) == ".run" and not as_json):

@@ -6,10 +6,11 @@ import os
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, Never, TypeAlias
 
 import numpy as np
 
+from podium.data.columns import are_numbers, numbered_names
 from podium.errors import ArgumentError, DataError
 from podium.export.catboost_file import read_catboost
 from podium.export.feature_names import check_feature_names
@@ -17,6 +18,7 @@ from podium.export.lightgbm_file import read_lightgbm
 from podium.export.scorers import LinearModel, NetworkModel
 from podium.export.trees import TreeModel, concatenate_trees
 from podium.export.xgboost_file import read_xgboost
+from podium.kernels import Doubles, Floats
 from podium.rankers import (
     BoostedRanker,
     CascadeRanker,
@@ -101,13 +103,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[Model, Ranker | None, byte
     LightGBM's text format, XGBoost's JSON and UBJ, and CatBoost's JSON are told apart by their
     content. Also returns the ranker, if it is one, and the bytes of the file.
     """
-    file = Path(path)
-    try:
-        if file.stat().st_size > MOST_BYTES:
-            raise DataError("is larger than 1 GiB", path=path, hint="Export a smaller model.")
-        content = file.read_bytes()
-    except FileNotFoundError as error:
-        raise DataError("no such file", path=path, hint="Check the path.") from error
+    content = _content(path)
     try:
         if content.startswith(b"PK"):
             ranker = load_ranker(BytesIO(content))
@@ -117,8 +113,92 @@ def read_model(path: str | os.PathLike[str]) -> tuple[Model, Ranker | None, byte
         raise error.at(path) from error
 
 
+def read_ranker(path: str | os.PathLike[str]) -> Ranker:
+    """Read what ``read_model`` reads, as a ranker that scores."""
+    if Path(path).is_dir():
+        return load_ranker(path)  # which says what it is
+    content = _content(path)
+    try:
+        if content.startswith(b"PK"):
+            return load_ranker(BytesIO(content))
+        return ModelRanker(read_engine_model(content), content)
+    except DataError as error:
+        raise error.at(path) from error
+
+
+class ModelRanker(Ranker, abstract=True):
+    """Trees that another library trained, as a ranker that scores and nothing else.
+
+    Args:
+        model: The trees.
+        content: The bytes of its file.
+    """
+
+    def __init__(self, model: TreeModel, content: bytes) -> None:
+        self.model = model
+        self.content = content
+        names = model.feature_names
+        if names == tuple(f"Column_{number}" for number in range(len(names))):
+            names = numbered_names(len(names))  # LightGBM's names of columns without any
+        with self._fitting(names, not are_numbers(names), None):
+            pass
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return nothing: how it was trained is not known."""
+        del deep
+        return {}
+
+    def to_bytes(self) -> bytes:
+        """Return the bytes of the library's file."""
+        return self.content
+
+    def _predict(self, features: Floats) -> Doubles:
+        return self.model.predict(features)
+
+    def _contributions(self, _features: Floats) -> Doubles:
+        raise ArgumentError(
+            "another library trained this model, and Podium does not know what rows of its "
+            "training reached each node, by which trees are explained",
+            hint="Use podium importance, or the library's own contributions (pred_contrib).",
+        )
+
+    def contribution_method(self) -> str:
+        """Return how contributions of features are defined: not at all."""
+        return "not known, because another library trained the model"
+
+    def _fit(self, *_arguments: object) -> Never:
+        raise ArgumentError("another library trained this model", hint="Train it again there.")
+
+    def _archive(self) -> Never:
+        raise ArgumentError("another library trained this model", hint="Keep the file it saved.")
+
+    def _restore(self, _archive: object) -> Never:
+        raise ArgumentError("another library trained this model", hint="Read the file it saved.")
+
+
+def _content(path: str | os.PathLike[str]) -> bytes:
+    file = Path(path)
+    try:
+        if file.stat().st_size > MOST_BYTES:
+            raise DataError("is larger than 1 GiB", path=path, hint="Give a smaller model.")
+        return file.read_bytes()
+    except FileNotFoundError as error:
+        raise DataError("no such file", path=path, hint="Check the path.") from error
+
+
 def read_engine_model(content: bytes) -> TreeModel:
     """Read a model of LightGBM, XGBoost or CatBoost from the bytes of its file."""
+    if content.startswith(b"CBM1"):
+        raise DataError(
+            "is CatBoost's binary format, which Podium does not read",
+            hint="Save it by save_model(path, format='json').",
+        )
+    if content.startswith((b"\x80", b"\x1f\x8b", b"\x78")):
+        raise DataError(
+            "is a pickled (joblib) or compressed file, and reading a pickle can run code",
+            hint="Save the model itself: LightGBM's booster_.save_model('model.txt'), XGBoost's "
+            "save_model('model.json'), CatBoost's save_model('model.json', format='json').",
+        )
     start = content[:200].lstrip()
     if start.startswith(b"tree\n"):
         return read_lightgbm(content)

@@ -114,7 +114,7 @@ def export_ranker(
             hint="Give the definitions or extractors (--definitions, --extractors), or say that "
             "documents have a field for each feature (--fields).",
         )
-    names = engine_names(model.feature_names)
+    names = engine_names(model.feature_names, writer.reserved_names)
     request = Request(
         model=model,
         names=names,

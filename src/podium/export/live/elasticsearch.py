@@ -1,4 +1,4 @@
-"""Elasticsearch with its own learning to rank (8.12 or later, with a licence for it)."""
+"""Elasticsearch with its own learning to rank (8.15 or later, with a licence for it)."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ from podium.export.live.versions import (
     uploaded_name,
     version_name,
 )
-from podium.export.targets.elasticsearch import MODEL
+from podium.export.targets.elasticsearch import MODEL, Elasticsearch, adds_shift, score_shift
 from podium.export.targets.opensearch import field_value
+from podium.export.trees import TreeModel
 from podium.kernels import Doubles
 
 
@@ -57,20 +58,25 @@ class ElasticsearchEngine:
 
         Where features are queries of their own, no document can have the values of the rows: then
         the same model with fields as features scores them, and the other one has to answer.
+
+        What the version adds to every score, so that none is negative, is subtracted. It follows
+        from the leaves of the export, not from the scores: a model there whose leaves are others
+        has scores that stay off.
         """
         extractors = [each["query_extractor"] for each in _extractors(export.read_json(MODEL))]
         queries = any(each["query"] != field_value(each["feature_name"]) for each in extractors)
         names = export.engine_names
         with self._client() as client:
             model = uploaded_name(export, self.title, lambda name: self._has_model(client, name))
+            added = _added(export) if adds_shift(require_server_version(client, export)) else 0.0
             with GoldenIndex(client, names, values) as index:
                 if not queries:
-                    return index.scores(lambda rows: _search(model, {}, rows))
+                    return index.scores(lambda rows: _search(model, {}, rows)) - added
                 text = json.dumps([each["query"] for each in extractors])
                 words = dict.fromkeys(re.findall(r"\{\{\{?\s*(\w+)", text), "1")
                 index.require_answer(model, _search(model, words, {"match_all": {}}))
                 with self._model_on_fields(client, export) as model_on_fields:
-                    return index.scores(lambda rows: _search(model_on_fields, {}, rows))
+                    return index.scores(lambda rows: _search(model_on_fields, {}, rows)) - added
 
     @contextmanager
     def _model_on_fields(self, client: EngineClient, export: ExportFolder) -> Iterator[str]:
@@ -142,3 +148,8 @@ def _search(model: str, params: dict[str, str], rows: dict[str, Any]) -> dict[st
             "learning_to_rank": {"model_id": model, "params": params},
         },
     }
+
+
+def _added(export: ExportFolder) -> float:
+    written = Elasticsearch().read(export.target_files(), export.manifest.features)
+    return score_shift(written.model) if isinstance(written.model, TreeModel) else 0.0

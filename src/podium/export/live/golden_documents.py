@@ -48,12 +48,13 @@ def row_documents(names: Sequence[str], values: Doubles) -> Iterator[dict[str, f
         yield {name: value for name, value in fields if not np.isnan(value)}
 
 
-def require_version(export: ExportFolder, server: object) -> None:
-    """Refuse a server that is older than the version that was exported for."""
+def require_version(export: ExportFolder, server: object) -> tuple[int, ...]:
+    """Refuse a server that is older than the version that was exported for; return its version."""
     text = re.match(r"\d+(\.\d+)*", str(server))
     oldest = export.manifest.engine_version
     try:
-        new_enough = version_number(text[0] if text else "") >= version_number(oldest)
+        version = version_number(text[0] if text else "")
+        new_enough = version >= version_number(oldest)
     except ArgumentError as error:
         raise DataError(f"the server's version is unknown: {str(server)[:50]!r}") from error
     if not new_enough:
@@ -61,3 +62,4 @@ def require_version(export: ExportFolder, server: object) -> None:
             f"the server has version {server}, and the export is for version {oldest} or later",
             hint="Export for the server's version.",
         )
+    return version

@@ -107,11 +107,11 @@ def golden_indices(client: EngineClient) -> list[str]:
         raise malformed(client.title, error) from error
 
 
-def require_server_version(client: EngineClient, export: ExportFolder) -> None:
-    """Refuse a server that is older than the version that was exported for."""
+def require_server_version(client: EngineClient, export: ExportFolder) -> tuple[int, ...]:
+    """Refuse a server that is older than the version that was exported for; return its version."""
     _, answer = client.request("GET", "")
     try:
         number = answer["version"]["number"]
     except (KeyError, TypeError) as error:
         raise malformed(client.title, error) from error
-    require_version(export, number)
+    return require_version(export, number)

@@ -140,6 +140,8 @@ class Target(ABC):
     """Whether it reads trees as XGBoost saves them, besides another form."""
     single_scores: ClassVar[bool] = True
     """Whether it returns scores in single precision, however it computes them."""
+    reserved_names: ClassVar[frozenset[str]] = frozenset()
+    """Names that no feature may have there."""
     largest_score: ClassVar[float] = LARGEST_SINGLE
     """The largest number that a score may be."""
 
@@ -236,11 +238,11 @@ def version_number(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split(".")))
 
 
-def engine_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Return names that every target takes: letters, digits and underscores, no digit first.
+def engine_names(names: Sequence[str], reserved: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """Return names that a target takes: letters, digits and underscores, no digit first.
 
-    If two features would have one name, or a name is longer than 255 characters, all features are
-    numbered: a name that stays as it was could be the number of another feature.
+    If two features would have one name, or a name is reserved or longer than 255 characters, all
+    features are numbered: a name that stays as it was could be the number of another feature.
 
     Example:
         >>> engine_names(["1", "bm25 (title)"])
@@ -248,7 +250,8 @@ def engine_names(names: Sequence[str]) -> tuple[str, ...]:
     """
     cleaned = [re.sub(r"[^A-Za-z0-9_]", "_", name) for name in names]
     cleaned = [name if re.match(r"[A-Za-z_]", name) else f"f{name}" for name in cleaned]
-    if len(set(cleaned)) < len(cleaned) or not all(map(NAME.fullmatch, cleaned)):
+    usable = all(map(NAME.fullmatch, cleaned)) and reserved.isdisjoint(cleaned)
+    if len(set(cleaned)) < len(cleaned) or not usable:
         cleaned = [f"f{number}" for number in range(1, len(cleaned) + 1)]
     return tuple(cleaned)
 

@@ -29,16 +29,16 @@ class Elasticsearch(Target):
 
     name = "elasticsearch"
     title = "Elasticsearch"
-    default_version = "8.12"
+    default_version = "8.15"
     single_precision = False
     negative_values = False
 
     def write_trees(self, request: Request, model: TreeModel) -> Written:
         """Write an ensemble of trees and the queries of its features."""
-        if version_number(request.version) < (8, 12):
+        if version_number(request.version) < (8, 15):
             self.refuse(
-                f"rankers in version {request.version}",
-                "Export for version 8.12, the first with learning to rank, or to o19s.",
+                f"rankers in version {request.version}, where learning to rank is a preview",
+                "Export for version 8.15, or to o19s.",
             )
         self.require_plain_splits(model)
         names = list(request.names)
@@ -72,17 +72,11 @@ class Elasticsearch(Target):
         ]
         body = {
             "model_type": "tree_ensemble",
-            "input": {"field_names": names},
             "definition": {"trained_model": {"ensemble": ensemble}},
             "inference_config": {"learning_to_rank": {"feature_extractors": extractors}},
         }
-        limits = self.infinity_limits(model)
-        if version_number(request.version) >= (8, 19):
-            limits += (
-                "From version 8.19 on, negative scores are shifted to 0 or above (eland#783).",
-            )
         files = {MODEL: json.dumps(body, allow_nan=False).encode()}
-        return Written(files, (None,) * len(names), limits)
+        return Written(files, (None,) * len(names), _shift_limits(model))
 
     def read(self, files: Mapping[str, bytes], features: Sequence[Feature]) -> EngineModel:
         """Read the ensemble as Elasticsearch does."""
@@ -136,9 +130,43 @@ class Elasticsearch(Target):
         return read_fields((item["feature_name"], item["query"]) for item in extractors)
 
 
+def adds_shift(version: tuple[int, ...]) -> bool:
+    """Return whether a version adds ``score_shift`` to scores: 8.19 and 9.0.1 do, not 9.0.0.
+
+    Example:
+        >>> [adds_shift(version) for version in ((8, 18, 8), (8, 19, 0), (9, 0, 0), (9, 0, 1))]
+        [False, True, False, True]
+    """
+    return (8, 19) <= version < (9,) or version >= (9, 0, 1)
+
+
+def score_shift(model: TreeModel) -> float:
+    """Return what Elasticsearch adds to each score so that none is negative, from the leaves.
+
+    The least score is taken to be the sum of the least leaf of each tree, whether or not a document
+    can reach all of them.
+    """
+    if not model.trees:
+        return max(0.0, -model.base_score)
+    leaves = np.where(model.feature < 0, model.value, np.inf)
+    return max(0.0, -float(model.base_score + np.minimum.reduceat(leaves, model.roots).sum()))
+
+
+def _shift_limits(model: TreeModel) -> tuple[str, ...]:
+    shift = score_shift(model)
+    if not shift:
+        return ()
+    step = float(np.spacing(np.float32(shift + model.largest_score())))
+    return (
+        f"From version 8.19 on, Elasticsearch adds {shift:.6g} to every score, so that none is "
+        f"negative (elasticsearch#125694). The order stays, but scores that differ by less than "
+        f"{step:.1g} may tie.",
+    )
+
+
 def _structures(model: TreeModel) -> list[list[dict[str, Any]]]:
     starts = [*model.roots.tolist(), len(model.feature)]
-    operator = "lt" if model.strict else "lte"
+    operator, zero = ("lt", -0.0) if model.strict else ("lte", 0.0)
     structures = []
     for start, end in pairwise(starts):
         nodes: list[dict[str, Any]] = []
@@ -148,6 +176,8 @@ def _structures(model: TreeModel) -> list[list[dict[str, Any]]]:
                 continue
             # JSON has no infinity; all single-precision numbers are between these two.
             threshold = float(np.clip(model.threshold[node], -_LARGEST, _LARGEST))
+            # Java's Double.compare has -0 below 0.
+            threshold = threshold or zero
             nodes.append(
                 {
                     "node_index": node - start,

@@ -33,6 +33,8 @@ class Vespa(Target):
     title = "Vespa"
     default_version = "8"
     single_precision = True
+    # The first two are numbers in expressions; profiles with functions of the others are refused.
+    reserved_names = frozenset({"true", "false", "constant", "inline", "tensor", "unpack_bits"})
 
     def write_trees(self, request: Request, model: TreeModel) -> Written:
         """Write what LightGBM's ``dump_model`` returns, as far as Vespa reads it."""
