@@ -125,6 +125,16 @@ def resident_bytes(process: int) -> int:
     return int(found[1]) * 1024
 
 
+def tree_bytes(process: int) -> int:
+    """Return the memory that a process and all below it have in use."""
+    try:
+        tasks = Path(f"/proc/{process}/task").iterdir()
+        below = {int(child) for task in tasks for child in (task / "children").read_text().split()}
+        return resident_bytes(process) + sum(map(tree_bytes, below))
+    except (FileNotFoundError, ProcessLookupError):  # it has ended
+        return 0
+
+
 def _free_port() -> int:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))

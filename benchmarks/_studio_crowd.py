@@ -10,6 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+_FIRST_TASKS = 100
+"""How many first tasks a second are handed out at the least."""
+_PEOPLE_PER_ADDRESS = 200
+
 
 class HttpError(Exception):
     """The server answered with a status that is not success."""
@@ -22,8 +26,9 @@ class HttpError(Exception):
 class Line:
     """One connection to a server, kept open."""
 
-    def __init__(self, port: int, token: str) -> None:
+    def __init__(self, port: int, token: str, source: str) -> None:
         self._port = port
+        self._source = source
         self._head = (
             f"Host: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"
             "Content-Type: application/json\r\nContent-Length: "
@@ -33,7 +38,9 @@ class Line:
     async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect, unless it is connected."""
         if self._streams is None:
-            self._streams = await asyncio.open_connection("127.0.0.1", self._port)
+            self._streams = await asyncio.open_connection(
+                "127.0.0.1", self._port, local_addr=(self._source, 0)
+            )
         return self._streams
 
     async def post(self, path: str, body: dict[str, Any]) -> Any:
@@ -145,10 +152,37 @@ class Crowd:
         for task in done:
             task.result()
 
+    def judge_quickly(self, seconds: float) -> float:
+        """Let everyone judge as fast as answers come; judgments per second.
+
+        Everyone asks for a first task before; that time does not count.
+        """
+        self.think = lambda: 0.0
+        self.answered.clear()
+        start = len(self.tokens) / _FIRST_TASKS
+        begun = time.monotonic()
+        asyncio.run(self.judge(begun + start + seconds))
+        counted = [at for at in self.answered if begun + start <= at <= begun + start + seconds]
+        return len(counted) / seconds
+
+    def judge_steadily(self, rate: float, seconds: float) -> list[float]:
+        """Let everyone judge at a rate between them; the seconds that each answer took."""
+        rng = random.Random(1)
+        mean = len(self.tokens) / rate
+        self.think = lambda: min(rng.expovariate(1 / mean), 4 * mean)
+        # Everyone asks for a task at once in the beginning: that time does not count.
+        start = time.monotonic() + len(self.tokens) / _FIRST_TASKS
+        self.seconds.clear()
+        self.answered.clear()
+        asyncio.run(self.judge(start + seconds))
+        return [took for took, at in zip(self.seconds, self.answered, strict=True) if at >= start]
+
     async def _assess(self, number: int, token: str) -> None:
         rng = random.Random(f"{self.seed} {number}")
         tab = f"tab{number}"
-        lines = [Line(port, token) for port in self.ports]
+        # A server takes 500 connections from an address: people come from many.
+        source = f"127.0.1.{1 + number // _PEOPLE_PER_ADDRESS}"
+        lines = [Line(port, token, source) for port in self.ports]
         try:
             await self._assess_on(lines, number, tab, rng)
         finally:

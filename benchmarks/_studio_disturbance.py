@@ -12,7 +12,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 
@@ -50,15 +50,18 @@ class Disturbance:
 
     Args:
         port: The server's.
-        token: An API token of the project's owner.
+        token: An API token of the other project's owner.
         judged: The project that people judge: it is exported.
         project: Another one: it gets imports.
         queries: How many queries each import brings.
     """
 
-    def __init__(self, port: int, token: str, judged: int, project: int, queries: int) -> None:
+    def __init__(
+        self, port: int, token: str = "", judged: int = 0, project: int = 0, queries: int = 0
+    ) -> None:
+        self._port = port
         self._address = f"http://127.0.0.1:{port}"
-        self._headers = {"authorization": f"Bearer {token}"}
+        self._headers = {"authorization": f"Bearer {token}"} if token else {}
         self._path = f"/api/v1/projects/{project}"
         self._judged = f"/api/v1/projects/{judged}"
         self._queries = queries
@@ -81,9 +84,10 @@ class Disturbance:
 
     def _disturb(self, control: Connection) -> None:
         os.nice(10)  # what asks for these things would be another machine
-        kinds = (self._import, self._export, self._document, self._sign_in)
         ended = threading.Event()
-        threads = [threading.Thread(target=self._repeat, args=(kind, ended)) for kind in kinds]
+        threads = [
+            threading.Thread(target=self._repeat, args=(kind, ended)) for kind in self.kinds()
+        ]
         for thread in threads:
             thread.start()
         control.send("started")
@@ -92,6 +96,10 @@ class Disturbance:
         for thread in threads:
             thread.join()
         control.send(self.counts)
+
+    def kinds(self) -> Sequence[Callable[[httpx.Client, int], None]]:
+        """What is done, each by a thread that repeats it after a pause."""
+        return (self._import, self._export, self._document, self._sign_in)
 
     def prepare(self) -> None:
         """Put the hostile document in, and queries to export."""
@@ -114,7 +122,7 @@ class Disturbance:
         with self._client() as client:
             while not ended.wait(_PAUSE):
                 number += 1
-                with suppress(httpx.HTTPError):
+                with suppress(httpx.HTTPError, OSError):
                     kind(client, number)
                     self.counts[name] = self.counts.get(name, 0) + 1
 

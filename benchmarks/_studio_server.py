@@ -25,6 +25,17 @@ from podium.studio.store.migrate import upgrade
 from podium.studio.store.tables import ApiToken, Membership, User
 from podium.studio.store.tokens import digest
 
+_RUN = """
+import sys
+from podium.http_limits import SERVER_OPTIONS, run_below
+port, workers = map(int, sys.argv[1:])
+run_below(
+    "podium.studio.app:application",
+    {"factory": True, "host": "127.0.0.1", "port": port, "workers": workers, **SERVER_OPTIONS},
+)
+"""
+"""As ``podium studio serve``, which would not start while the database is down."""
+
 
 def create_data(
     database: str, *, people: int, queries: int, items: int, **settings: Any
@@ -117,10 +128,7 @@ class Server:
         """Start it; `wait` until it answers."""
         self._process = subprocess.Popen(
             [
-                sys.executable, "-m", "uvicorn", "--factory", "podium.studio.app:application",
-                "--host", "127.0.0.1", "--port", str(self.port),
-                "--workers", str(self._workers), "--log-level", "error", "--no-access-log",
-                "--timeout-keep-alive", "120",
+                sys.executable, "-c", _RUN, str(self.port), str(self._workers)
             ],
             env=self._environment,
             stdout=subprocess.DEVNULL,
@@ -144,6 +152,12 @@ class Server:
         except OSError:
             return False
         return True
+
+    @property
+    def process(self) -> int:
+        """The id of the process that was started; that of its supervisor if it has several."""
+        assert self._process is not None
+        return self._process.pid
 
     def kill(self) -> None:
         """End it at once, as a crash would: the process and its workers."""

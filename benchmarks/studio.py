@@ -11,11 +11,8 @@ soon Chromium shows the next pair after a key, with the server next door and far
 
 from __future__ import annotations
 
-import asyncio
 import math
-import random
 import statistics
-import time
 from dataclasses import dataclass
 
 from sqlalchemy import text
@@ -37,8 +34,6 @@ from tests.studio.postgres import Postgres
 _ITEMS = 20
 _WORKERS = 2
 _SMALL = 10_000
-_FIRST_TASKS = 100
-"""How many first tasks a second are handed out at the least."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +83,9 @@ def _load(report: Report, postgres: Postgres, size: Size) -> None:
     rates, engines = [], []
     with running([server]):
         crowd = Crowd(project, [server.port], tokens)
-        _judge(crowd, size.seconds)  # compiles, connects, fills caches
+        crowd.judge_quickly(size.seconds)  # compiles, connects, fills caches
         for _ in range(size.rounds):
-            rates.append(_judge(crowd, size.seconds))
+            rates.append(crowd.judge_quickly(size.seconds))
             engines.append(
                 bare_engine(
                     postgres,
@@ -148,10 +143,10 @@ def _disturbed(report: Report, postgres: Postgres, size: Size, quick: bool) -> N
             disturbance = Disturbance(server.port, tokens[0], project, other, 20 if quick else 500)
             disturbance.prepare()
             rate = people / 2  # everyone judges every two seconds: nobody does so for long
-            _paced(crowd, rate, 1)
-            quiet = _paced(crowd, rate, seconds)
+            crowd.judge_steadily(rate, 1)
+            quiet = crowd.judge_steadily(rate, seconds)
             with disturbance.going_on():
-                loud = _paced(crowd, rate, seconds)
+                loud = crowd.judge_steadily(rate, seconds)
     figures = [1000 * statistics.quantiles(took, n=20)[18] for took in (quiet, loud)]
     report.note(
         f"p95 of an answer at {rate:.0f} a second: {figures[0]:.0f} ms quiet, {figures[1]:.0f} ms "
@@ -182,35 +177,8 @@ def _each(rates: list[float]) -> str:
     return ", ".join(f"{rate:.0f}" for rate in rates)
 
 
-def _judge(crowd: Crowd, seconds: float) -> float:
-    """Let everyone judge as fast as answers come; judgments per second.
-
-    Everyone asks for a first task before; that time does not count.
-    """
-    crowd.think = lambda: 0.0
-    crowd.answered.clear()
-    start = len(crowd.tokens) / _FIRST_TASKS
-    begun = time.monotonic()
-    asyncio.run(crowd.judge(begun + start + seconds))
-    counted = [at for at in crowd.answered if begun + start <= at <= begun + start + seconds]
-    return len(counted) / seconds
-
-
-def _paced(crowd: Crowd, rate: float, seconds: float) -> list[float]:
-    """Let everyone judge at a rate between them; the seconds that each answer took."""
-    rng = random.Random(1)
-    mean = len(crowd.tokens) / rate
-    crowd.think = lambda: min(rng.expovariate(1 / mean), 4 * mean)
-    # Everyone asks for a task at once in the beginning: that time does not count.
-    start = time.monotonic() + len(crowd.tokens) / _FIRST_TASKS
-    crowd.seconds.clear()
-    crowd.answered.clear()
-    asyncio.run(crowd.judge(start + seconds))
-    return [took for took, at in zip(crowd.seconds, crowd.answered, strict=True) if at >= start]
-
-
 def _half(report: Report, crowd: Crowd, rate: float, size: Size) -> float:
-    seconds = _paced(crowd, rate, 3 * size.seconds)
+    seconds = crowd.judge_steadily(rate, 3 * size.seconds)
     quantiles = [1000 * value for value in statistics.quantiles(seconds, n=20)]
     report.note(
         f"at {len(seconds) / (3 * size.seconds):.0f} judgments/s: "
@@ -229,7 +197,7 @@ def _growth(report: Report, url: str, crowd: Crowd, rate: float, size: Size) -> 
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             connection.execute(text("VACUUM ANALYZE"))
             connection.execute(text("CHECKPOINT"))
-        medians.append(statistics.median(_paced(crowd, rate, 2 * size.seconds)))
+        medians.append(statistics.median(crowd.judge_steadily(rate, 2 * size.seconds)))
     engine.dispose()
     few, many = medians
     report.note(
