@@ -25,6 +25,7 @@ from benchmarks._serving_processes import served
 from podium.data import Dataset, read_parquet, read_qrels
 from podium.export import ExportSettings, connect_engine, export_ranker
 from podium.features import (
+    EngineRequest,
     FeatureDefinitions,
     FeatureSearch,
     LogSettings,
@@ -209,28 +210,33 @@ def _engine_rankings(
     rankings: Rankings = {}
     with httpx.Client(trust_env=False, timeout=60) as client:
         for name in data.query_ids.to_pylist():
-            request = search.search(queries[name], DEPTH)
-            body = _reranked(search.target, request.content)
-            answer = client.post(f"{search.address}/{request.path}", json=body)
+            request = rescoring(search, queries[name], _MODEL, DEPTH, DEPTH)
+            answer = client.post(f"{search.address}/{request.path}", json=request.content)
             answer.raise_for_status()
             rankings[name] = _ranking(search.target, answer.json())
     return rankings
 
 
-def _reranked(target: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Return the search that a log sends, with the exported model in place of the logging."""
-    if target == "opensearch":
+def rescoring(
+    search: FeatureSearch, query: SearchQuery, model: str, depth: int, size: int
+) -> EngineRequest:
+    """Return the search that a log sends, with a model of the engine in place of the logging."""
+    request = search.search(query, size)
+    body = request.content
+    if search.target == "opensearch":
         parameters = body["query"]["bool"].pop("filter")[0]["sltr"]["params"]
-        del body["ext"]
-        query = {
-            "rescore_query": {"sltr": {"model": _MODEL, "params": parameters}},
+        del body["ext"], body["sort"]  # which it has of its own
+        rescore = {
+            "rescore_query": {"sltr": {"model": model, "params": parameters}},
             "query_weight": 0,
             "rescore_query_weight": 1,
         }
-        return {**body, "rescore": {"window_size": DEPTH, "query": query}}
-    efi = " ".join(re.findall(r"efi\.\S+?=\$\w+", " ".join(body["fields"])))
-    parameters = {**body["params"], "rq": f"{{!ltr model={_MODEL} reRankDocs={DEPTH} {efi}}}"}
-    return {**body, "fields": ["id", "score"], "params": parameters}
+        body = {**body, "rescore": {"window_size": depth, "query": rescore}}
+    else:
+        efi = " ".join(re.findall(r"efi\.\S+?=\$\w+", " ".join(body["fields"])))
+        parameters = {**body["params"], "rq": f"{{!ltr model={model} reRankDocs={depth} {efi}}}"}
+        body = {**body, "fields": ["id", "score"], "params": parameters}
+    return replace(request, content=body)
 
 
 def _ranking(target: str, answer: Any) -> list[tuple[str, float]]:

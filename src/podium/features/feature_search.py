@@ -10,8 +10,9 @@ import json
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -35,7 +36,9 @@ from podium.features.templates import (
 MOST_DOCUMENTS = 10_000
 """The largest depth: engines refuse to return more by default."""
 
+_REFUSALS = (400, 500)
 _LOG = "podium"
+_NUMBER = "podium_number"
 _INDEX = re.compile(r"[A-Za-z0-9*-][A-Za-z0-9*,._-]{0,254}")
 _SET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,199}")
 
@@ -57,6 +60,10 @@ class EngineRequest:
     may_be: tuple[int, ...] = ()
 
 
+class QueryRefusedError(DataError):
+    """The engine calls a query itself wrong, and the words of it alone as well."""
+
+
 class FeatureSearch(ABC):
     """Searches of one engine by one set of definitions.
 
@@ -66,6 +73,8 @@ class FeatureSearch(ABC):
             ``http://localhost:8983/solr/shop``.
         feature_set: The name of the feature set or feature store there; by default it ends with a
             hash of the features.
+        id_field: In Solr, the name of the unique key. In OpenSearch, a field with doc values that
+            has the same value as ``_id``, which is then not read from stored fields.
 
     Attributes:
         url: The address of the index or collection.
@@ -75,7 +84,11 @@ class FeatureSearch(ABC):
     target: ClassVar[str]
 
     def __init__(
-        self, definitions: FeatureDefinitions, url: str, feature_set: str | None = None
+        self,
+        definitions: FeatureDefinitions,
+        url: str,
+        feature_set: str | None = None,
+        id_field: str | None = None,
     ) -> None:
         if feature_set is not None and not _SET.fullmatch(feature_set):
             raise ArgumentError(
@@ -94,6 +107,7 @@ class FeatureSearch(ABC):
         }
         self.feature_set = feature_set or feature_set_name(self._features)
         self._parameters = definitions.parameters(self.target)
+        self._id_field = id_field
 
     @property
     def title(self) -> str:
@@ -187,6 +201,47 @@ class FeatureSearch(ABC):
             fields: Stored fields to return beside those that features need.
         """
 
+    def asking(
+        self, query: SearchQuery, size: int, start: int = 0, fields: Sequence[str] = ()
+    ) -> Generator[EngineRequest, tuple[int, Any], list[LoggedDocument]]:
+        """Yield requests for the documents of a query, receive answers, return the documents.
+
+        A query that the engine refuses is asked for once more by its words alone.
+
+        Raises:
+            QueryRefusedError: If the engine refuses these, too.
+            DataError: If it answers something else.
+        """
+        status, answer = yield self.search(query, size, start, fields)
+        reason = self._refusal(status, answer)
+        words = query.words_only()
+        if reason is not None and words.text not in ("", query.text):
+            status, answer = yield self.search(words, size, start, fields)
+            reason = self._refusal(status, answer)
+        if reason is not None:
+            raise QueryRefusedError(
+                f"{self.title} refuses the query: {reason}",
+                hint="Shorten the query, or change the queries of the definitions.",
+            )
+        return self.documents(answer)
+
+    def _refusal(self, status: int, answer: Any) -> str | None:
+        """Return why the engine refuses a query, in its words; None if it does not."""
+        if status == 200:
+            return None
+        reason = self._reason(answer)
+        # Where a query has too many clauses only when it is rewritten, the status is 500.
+        if reason is not None and (status == 400 or "maxClauseCount" in reason):
+            return "".join(each for each in " ".join(reason.split()) if each.isprintable())[:200]
+        raise DataError(
+            f"{self.title} answers a search with status {status}",
+            hint="Look at what its log says.",
+        )
+
+    @abstractmethod
+    def _reason(self, answer: Any) -> str | None:
+        """Return what an engine says beside an error; None if it is not the engine that answers."""
+
     @abstractmethod
     def documents(self, answer: Any) -> list[LoggedDocument]:
         """Return the documents of an answer, best first.
@@ -220,9 +275,13 @@ class OpenSearchSearch(FeatureSearch):
     target = "opensearch"
 
     def __init__(
-        self, definitions: FeatureDefinitions, url: str, feature_set: str | None = None
+        self,
+        definitions: FeatureDefinitions,
+        url: str,
+        feature_set: str | None = None,
+        id_field: str | None = None,
     ) -> None:
-        super().__init__(definitions, url, feature_set)
+        super().__init__(definitions, url, feature_set, id_field)
         address, _, index = self.url.rpartition("/")
         if not urlsplit(address).hostname or not _INDEX.fullmatch(index):
             raise ArgumentError(
@@ -257,50 +316,65 @@ class OpenSearchSearch(FeatureSearch):
         values = self._values(query)
         assert self.definitions.candidates is not None
         candidates = bound(self.definitions.candidates.template, values.__getitem__)
-        needed = parameters(list(self._features.values()))
+        stored = self._all_fields(fields)
         body: dict[str, Any] = {
             "size": size,
             "from": start,
-            "_source": self._all_fields(fields) or False,
             "query": {"bool": {"must": [candidates]}},
+            # As without it, and the number of a document in the index is part of the answer.
+            "sort": ["_score", {"_doc": "asc"}],
+            "track_total_hits": False,
         }
+        if stored or self._id_field is None:
+            body["_source"] = stored or False
+        else:  # reading one stored field of each document takes longer than its features
+            body |= {"stored_fields": "_none_", "docvalue_fields": [self._id_field]}
         if self._features:
             logged = {
                 "_name": _LOG,
                 "featureset": self.feature_set,
-                "params": {name: values[name] for name in needed},
+                "params": {name: values[name] for name in self._needed},
             }
             body["query"]["bool"]["filter"] = [{"sltr": logged}]
             specs = {"name": _LOG, "named_query": _LOG}
             body["ext"] = {"ltr_log": {"log_specs": specs}}
-        return EngineRequest("POST", f"{self._index}/_search", body)
+        # Shards that refuse a query make the whole search fail, and so say why.
+        path = f"{self._index}/_search?allow_partial_search_results=false"
+        return EngineRequest("POST", path, body, may_be=_REFUSALS)
+
+    def _reason(self, answer: Any) -> str | None:
+        try:
+            return str(answer["error"]["root_cause"][0]["reason"])
+        except (KeyError, IndexError, TypeError):
+            return None
+
+    @cached_property
+    def _needed(self) -> tuple[str, ...]:
+        """The parameters of the features."""
+        return parameters(list(self._features.values()))
 
     def documents(self, answer: Any) -> list[LoggedDocument]:
         """Return the documents of an answer, best first."""
         try:
             _require_complete(answer)
-            return [
-                LoggedDocument(
-                    str(hit["_id"]),
-                    float(hit["_score"]),
-                    self._logged(hit),
-                    dict(hit.get("_source") or {}),
-                )
-                for hit in answer["hits"]["hits"]
-            ]
+            return [self._document(hit) for hit in answer["hits"]["hits"]]
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise _malformed(self, error) from error
 
-    def _logged(self, hit: Any) -> dict[str, float]:
-        if not self._features:
-            return {}
-        entries = hit["fields"]["_ltrlog"][0][_LOG]
-        values = {
-            str(entry["name"]): float(entry["value"])
-            for entry in entries
-            if entry.get("value") is not None
-        }
-        return _known(values, {str(entry["name"]) for entry in entries}, self)
+    def _document(self, hit: Any) -> LoggedDocument:
+        score, number = hit["sort"]
+        identity = hit["_id"] if "_id" in hit else hit["fields"][self._id_field][0]
+        values = {}
+        if self._features:
+            entries = hit["fields"]["_ltrlog"][0][_LOG]
+            values = {
+                entry["name"]: float(entry["value"]) if "value" in entry else math.nan
+                for entry in entries
+            }
+            _require_names(values, self)
+        return LoggedDocument(
+            str(identity), float(score), values, hit.get("_source") or {}, int(number)
+        )
 
 
 class ElasticsearchPluginSearch(OpenSearchSearch):
@@ -319,10 +393,10 @@ class SolrSearch(FeatureSearch):
         definitions: FeatureDefinitions,
         url: str,
         feature_set: str | None = None,
-        id_field: str = "id",
+        id_field: str | None = None,
     ) -> None:
-        super().__init__(definitions, url, feature_set)
-        self._id = id_field
+        super().__init__(definitions, url, feature_set, id_field)
+        self._id = id_field or "id"
 
     @property
     def _form_name(self) -> str:
@@ -346,7 +420,7 @@ class SolrSearch(FeatureSearch):
         values = {name: without_macros(value) for name, value in self._values(query).items()}
         assert self.definitions.candidates is not None
         words = {f"{SOLR_PREFIX}{name}": value for name, value in values.items()}
-        columns = [self._id, "score", *self._all_fields(fields)]
+        columns = [self._id, "score", f"{_NUMBER}:[docid]", *self._all_fields(fields)]
         if self._features:
             needed = parameters(self._queries())
             efi = "".join(f" efi.{name}=${SOLR_PREFIX}{name}" for name in needed)
@@ -361,7 +435,14 @@ class SolrSearch(FeatureSearch):
             "params": words,
         }
         # Solr would expand macros in the text of the body, before it is parsed.
-        return EngineRequest("POST", "select?wt=json&expandMacros=false", body)
+        path = "select?wt=json&expandMacros=false"
+        return EngineRequest("POST", path, body, may_be=_REFUSALS)
+
+    def _reason(self, answer: Any) -> str | None:
+        try:
+            return str(answer["error"]["msg"])
+        except (KeyError, TypeError):
+            return None
 
     def _queries(self) -> list[str]:
         sources = [feature.source for feature in self.definitions.logged]
@@ -380,8 +461,9 @@ class SolrSearch(FeatureSearch):
                     {
                         name: value
                         for name, value in document.items()
-                        if name not in (_LOG, "score", self._id)
+                        if name not in (_LOG, _NUMBER, "score", self._id)
                     },
+                    int(document[_NUMBER]),
                 )
                 for document in answer["response"]["docs"]
             ]
@@ -395,18 +477,18 @@ class SolrSearch(FeatureSearch):
             return {}
         pairs = (entry.partition("=") for entry in str(document[_LOG]).split(","))
         values = {name: float(value) for name, _, value in pairs}
-        return _known(values, set(values), self)
+        _require_names(values, self)
+        return values
 
 
-def _known(values: dict[str, float], names: set[str], search: FeatureSearch) -> dict[str, float]:
-    """Return values that are not NaN, if the engine has the features of the definitions."""
-    if names != set(search._features):
+def _require_names(values: Mapping[str, float], search: FeatureSearch) -> None:
+    """Raise a DataError unless an engine's features have the names of the definitions."""
+    if values.keys() != search._features.keys():
         raise DataError(
             f"the feature set {search.feature_set!r} in {search.title} has other features than the "
             "definitions",
             hint="Upload it: podium features log --put.",
         )
-    return {name: value for name, value in values.items() if not math.isnan(value)}
 
 
 def _require_complete(answer: Any) -> None:
@@ -439,7 +521,11 @@ SEARCHES: Mapping[str, type[FeatureSearch]] = {
 
 
 def feature_search(
-    definitions: FeatureDefinitions, target: str, url: str, feature_set: str | None = None
+    definitions: FeatureDefinitions,
+    target: str,
+    url: str,
+    feature_set: str | None = None,
+    id_field: str | None = None,
 ) -> FeatureSearch:
     """Return the searches of an engine.
 
@@ -449,6 +535,8 @@ def feature_search(
         url: The address of an index or collection.
         feature_set: The name of the feature set or feature store there; by default it ends with a
             hash of the features.
+        id_field: In Solr, the name of the unique key (``id``). In OpenSearch, a field with doc
+            values that has the same value as ``_id``, which is then not read from stored fields.
 
     Example:
         >>> from podium.features import FeatureDefinition, FieldSource
@@ -457,10 +545,10 @@ def feature_search(
         >>> definitions = FeatureDefinitions((clicks,), candidates)
         >>> search = feature_search(definitions, "opensearch", "http://localhost:9200/shop")
         >>> search.search(SearchQuery("1", "red shoes"), size=10).path
-        'shop/_search'
+        'shop/_search?allow_partial_search_results=false'
     """
     if target not in SEARCHES:
         raise ArgumentError(
             f"{target!r} does not log features", hint=f"Engines that do: {', '.join(SEARCHES)}."
         )
-    return SEARCHES[target](definitions, url, feature_set)
+    return SEARCHES[target](definitions, url, feature_set, id_field)

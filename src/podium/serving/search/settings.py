@@ -25,6 +25,9 @@ class SearchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
         definitions: The file of the features' definitions, with the query for candidates.
         feature_set: The name of the feature set or feature store in the engine; by default it ends
             with a hash of the features.
+        id_field: In Solr, the name of the unique key. In OpenSearch and Elasticsearch, a field
+            with doc values that has the same value as ``_id``, which is then not read from stored
+            fields.
         fields: The stored fields that requests may ask for.
         depth: How many candidates are ranked by the model.
         budget_ms: The longest time that a search may take, in milliseconds.
@@ -37,6 +40,7 @@ class SearchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     url: str
     definitions: str
     feature_set: str | None = None
+    id_field: str | None = None
     fields: Annotated[tuple[str, ...], Meta(max_length=200)] = ()
     depth: Annotated[int, Meta(ge=1, le=1000)] = 100
     budget_ms: Annotated[int, Meta(ge=10, le=60_000)] = 500
@@ -60,9 +64,9 @@ def read_search_settings(path: str) -> SearchSettings:
         if len(content) > _MOST_BYTES:
             raise ValueError("is larger than 1 MiB")
         settings = msgspec.convert(tomllib.loads(content.decode()), SearchSettings)
-        for field in settings.fields:
+        for field in (*settings.fields, settings.id_field or "id"):
             if not _FIELD.fullmatch(field):
-                raise ValueError(f"fields: {field[:60]!r} cannot be the name of a field")
+                raise ValueError(f"{field[:60]!r} cannot be the name of a field")
     except (ValueError, msgspec.ValidationError, RecursionError) as error:
         raise DataError(str(error), path=path, hint="Change the settings of the search.") from error
     definitions = str(Path(path).parent / settings.definitions)
