@@ -62,11 +62,13 @@ def measure_search_speed(
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        search = prepare(target, server, content, folder)
-        compare(report, title, search, folder, repeats)
+        search, model = prepare(target, server, content, folder)
+        compare(report, title, search, model, folder, repeats)
 
 
-def prepare(target: str, server: Server, content: Collection, folder: Path) -> FeatureSearch:
+def prepare(
+    target: str, server: Server, content: Collection, folder: Path
+) -> tuple[FeatureSearch, str]:
     """Index the documents, log features, train, and put the ranker into the engine."""
     if isinstance(server, SolrServer):
         address = fill_solr(server.core, content.documents)
@@ -89,11 +91,13 @@ def prepare(target: str, server: Server, content: Collection, folder: Path) -> F
     ranker.save(folder / "web.podium")
     options = ExportSettings(model_name=_MODEL, extractors=definitions.extractors(target))
     export = export_ranker(folder / "web.podium", target, folder / "export", options)
-    connect_engine(target, server.url if target == "opensearch" else address).put(export)
-    return search
+    engine = connect_engine(target, server.url if target == "opensearch" else address)
+    return search, engine.put(export)
 
 
-def compare(report: Report, title: str, search: FeatureSearch, folder: Path, repeats: int) -> None:
+def compare(
+    report: Report, title: str, search: FeatureSearch, model: str, folder: Path, repeats: int
+) -> None:
     """Send each query in each way in turn, over one connection for each way."""
     queries = list(read_queries(folder / "queries.jsonl"))
     candidates = FeatureDefinitions((), search.definitions.candidates)
@@ -101,7 +105,7 @@ def compare(report: Report, title: str, search: FeatureSearch, folder: Path, rep
     ways = {
         "plain search": [plain.search(query, SIZE) for query in queries],
         "rescoring by the engine": [
-            rescoring(search, query, _MODEL, DEPTH, SIZE) for query in queries
+            rescoring(search, query, model, DEPTH, SIZE) for query in queries
         ],
         "search that logs features": [search.search(query, DEPTH) for query in queries],
     }

@@ -124,12 +124,12 @@ def log_command(
         typer.Option(help="The engine, if not clear from its answer."),
     ] = None,
     feature_set: Annotated[
-        str | None,
+        str,
         typer.Option(
-            help="The name of the feature set or feature store in the engine; by default "
-            "podium_features_ and a hash of the features. One that is there is never replaced."
+            help="What the name of the feature set or feature store in the engine begins with; it "
+            "ends with a hash of the features. One that is there is never replaced."
         ),
-    ] = None,
+    ] = "podium_features",
     labels: LabelsFile = None,
     top_k: LabelsTopK = 10,
     rate: Annotated[

@@ -33,6 +33,7 @@ from podium.features.templates import (
     without_macros,
 )
 
+DEFAULT_SET = "podium_features"
 MOST_DOCUMENTS = 10_000
 """The largest depth: engines refuse to return more by default."""
 
@@ -71,8 +72,8 @@ class FeatureSearch(ABC):
         definitions: The features, and the query that finds candidates.
         url: The address of an index or collection: ``http://localhost:9200/shop`` or
             ``http://localhost:8983/solr/shop``.
-        feature_set: The name of the feature set or feature store there; by default it ends with a
-            hash of the features.
+        feature_set: What the name of the feature set or feature store there begins with; it ends
+            with a hash of the features, so that none with other features has that name.
         id_field: In Solr, the name of the unique key. In OpenSearch, a field with doc values that
             has the same value as ``_id``, which is then not read from stored fields.
 
@@ -87,10 +88,10 @@ class FeatureSearch(ABC):
         self,
         definitions: FeatureDefinitions,
         url: str,
-        feature_set: str | None = None,
+        feature_set: str = DEFAULT_SET,
         id_field: str | None = None,
     ) -> None:
-        if feature_set is not None and not _SET.fullmatch(feature_set):
+        if not _SET.fullmatch(feature_set):
             raise ArgumentError(
                 f"{feature_set[:60]!r} cannot be the name of a feature set",
                 hint="Use letters, digits, underscores and hyphens.",
@@ -105,7 +106,7 @@ class FeatureSearch(ABC):
         self._features = {
             feature.name: engine_feature(feature, self.target) for feature in definitions.logged
         }
-        self.feature_set = feature_set or feature_set_name(self._features)
+        self.feature_set = feature_set_name(self._features, feature_set)
         self._parameters = definitions.parameters(self.target)
         self._id_field = id_field
 
@@ -278,7 +279,7 @@ class OpenSearchSearch(FeatureSearch):
         self,
         definitions: FeatureDefinitions,
         url: str,
-        feature_set: str | None = None,
+        feature_set: str = DEFAULT_SET,
         id_field: str | None = None,
     ) -> None:
         super().__init__(definitions, url, feature_set, id_field)
@@ -392,7 +393,7 @@ class SolrSearch(FeatureSearch):
         self,
         definitions: FeatureDefinitions,
         url: str,
-        feature_set: str | None = None,
+        feature_set: str = DEFAULT_SET,
         id_field: str | None = None,
     ) -> None:
         super().__init__(definitions, url, feature_set, id_field)
@@ -524,7 +525,7 @@ def feature_search(
     definitions: FeatureDefinitions,
     target: str,
     url: str,
-    feature_set: str | None = None,
+    feature_set: str = DEFAULT_SET,
     id_field: str | None = None,
 ) -> FeatureSearch:
     """Return the searches of an engine.
@@ -533,8 +534,8 @@ def feature_search(
         definitions: The features, and the query that finds candidates.
         target: ``opensearch``, ``o19s`` or ``solr``.
         url: The address of an index or collection.
-        feature_set: The name of the feature set or feature store there; by default it ends with a
-            hash of the features.
+        feature_set: What the name of the feature set or feature store there begins with; it ends
+            with a hash of the features, so that none with other features has that name.
         id_field: In Solr, the name of the unique key (``id``). In OpenSearch, a field with doc
             values that has the same value as ``_id``, which is then not read from stored fields.
 

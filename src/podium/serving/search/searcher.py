@@ -47,8 +47,9 @@ _HEDGE = 0.5
 _RESERVE = 0.1
 """The share of the budget that is kept for features, scores and the answer."""
 
-_CHECK_SECONDS = 60.0
-"""How often the feature set in the engine is compared with the definitions."""
+_CHECK_SECONDS = 1.0
+"""How often the feature set in the engine is compared with the definitions. Its name ends with a
+hash of them, so it differs only if somebody has changed it by hand."""
 
 
 @dataclass(frozen=True)

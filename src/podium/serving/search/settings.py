@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from podium.errors import DataError
+from podium.features.feature_search import DEFAULT_SET
 
 _MOST_BYTES = 1 << 20
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,199}")
@@ -23,8 +24,8 @@ class SearchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
         engine: The kind of engine: OpenSearch, Elasticsearch with the o19s plugin, or Solr.
         url: The address of an index or collection. Requests cannot change it.
         definitions: The file of the features' definitions, with the query for candidates.
-        feature_set: The name of the feature set or feature store in the engine; by default it ends
-            with a hash of the features.
+        feature_set: What the name of the feature set or feature store in the engine begins with; it
+            ends with a hash of the features.
         id_field: In Solr, the name of the unique key. In OpenSearch and Elasticsearch, a field
             with doc values that has the same value as ``_id``, which is then not read from stored
             fields.
@@ -39,7 +40,7 @@ class SearchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     engine: Literal["opensearch", "o19s", "solr"]
     url: str
     definitions: str
-    feature_set: str | None = None
+    feature_set: str = DEFAULT_SET
     id_field: str | None = None
     fields: Annotated[tuple[str, ...], Meta(max_length=200)] = ()
     depth: Annotated[int, Meta(ge=1, le=1000)] = 100
