@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from podium.errors import ArgumentError, DataError
@@ -21,6 +23,7 @@ from podium.features import (
     SearchQuery,
     feature_search,
 )
+from podium.features.feature_search import QueryRefusedError
 
 MATCH = {"match": {"title": "{{query}}"}}
 CANDIDATES = EngineSource({"match": {"body": "{{query}} {{place}}"}}, "{!dismax qf=body}{{query}}")
@@ -47,11 +50,14 @@ def test_opensearch_is_asked_with_words_as_values():
     search = opensearch()
     request = search.search(QUERY, 20, start=10, fields=["url"])
     assert search.address == "http://host:9200"
-    assert (request.method, request.path) == ("POST", "shop/_search")
+    path = "shop/_search?allow_partial_search_results=false"
+    assert (request.method, request.path) == ("POST", path)
     assert request.content == {
         "size": 20,
         "from": 10,
         "_source": ["title", "url"],
+        "sort": ["_score", {"_doc": "asc"}],
+        "track_total_hits": False,
         "query": {
             "bool": {
                 "must": [{"match": {"body": 'red "shoes" ${x} wien'}}],
@@ -80,6 +86,7 @@ def test_solr_is_asked_with_words_as_parameters():
         "fields": [
             "id",
             "score",
+            "podium_number:[docid]",
             "title",
             "url",
             "podium:[features store=set_1 format=dense logAll=true efi.query=$podium_query]",
@@ -92,10 +99,12 @@ def test_an_engine_without_features_of_its_own_is_only_searched():
     words = FeatureDefinitions(DEFINITIONS.features[2:], CANDIDATES)
     body = opensearch(words).search(QUERY, 5).content
     assert (list(body["query"]["bool"]), "ext" in body) == (["must"], False)
-    assert solr(words).search(QUERY, 5).content["fields"] == ["id", "score", "title"]
+    fields = solr(words).search(QUERY, 5).content["fields"]
+    assert fields == ["id", "score", "podium_number:[docid]", "title"]
     assert opensearch(words).stored() is None
-    answer = hits({"_id": "a", "_score": 2.0, "_source": {"title": "red"}})
-    assert opensearch(words).documents(answer) == [LoggedDocument("a", 2.0, {}, {"title": "red"})]
+    answer = hits({"_id": "a", "sort": [2.0, 7], "_source": {"title": "red"}})
+    expected = [LoggedDocument("a", 2.0, {}, {"title": "red"}, 7)]
+    assert opensearch(words).documents(answer) == expected
 
 
 def test_feature_sets_are_added():
@@ -118,24 +127,48 @@ def hits(*listed: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def hit(*entries: dict[str, Any]) -> dict[str, Any]:
-    return {"_id": "a", "_score": 2.0, "fields": {"_ltrlog": [{"podium": list(entries)}]}}
+    return {"_id": "a", "sort": [2.0, 7], "fields": {"_ltrlog": [{"podium": list(entries)}]}}
 
 
 def test_opensearch_leaves_out_the_value_of_an_absent_feature():
     answer = hits(hit({"name": "title", "value": 0.5}, {"name": "clicks"}))
-    assert opensearch().documents(answer) == [LoggedDocument("a", 2.0, {"title": 0.5}, {})]
+    [document] = opensearch().documents(answer)
+    assert document._replace(values={}) == LoggedDocument("a", 2.0, {}, {}, 7)
+    np.testing.assert_equal(document.values, {"title": 0.5, "clicks": np.nan})
     answer = hits(hit({"name": "title", "value": "NaN"}, {"name": "clicks", "value": 0}))
-    assert opensearch().documents(answer)[0].values == {"clicks": 0.0}
+    [document] = opensearch().documents(answer)
+    np.testing.assert_equal(document.values, {"title": np.nan, "clicks": 0.0})
+
+
+def test_an_id_may_come_from_doc_values():
+    clicks = FeatureDefinitions(DEFINITIONS.features[1:2], CANDIDATES)
+    search = feature_search(clicks, "opensearch", "http://host:9200/shop", id_field="sku")
+    body = search.search(QUERY, 5).content
+    assert "_source" not in body
+    assert (body["stored_fields"], body["docvalue_fields"]) == ("_none_", ["sku"])
+    found = hit({"name": "clicks", "value": 1})
+    del found["_id"]
+    found["fields"]["sku"] = ["b"]
+    assert search.documents(hits(found)) == [LoggedDocument("b", 2.0, {"clicks": 1.0}, {}, 7)]
+    # What has to be read from stored fields comes with the id.
+    assert search.search(QUERY, 5, fields=["url"]).content["_source"] == ["url"]
+    solr = feature_search(clicks, "solr", "http://host:8983/solr/shop", id_field="sku")
+    assert solr.search(QUERY, 5).content["fields"][0] == "sku"
 
 
 def solr_answer(**fields: Any) -> dict[str, Any]:
-    return {"responseHeader": {}, "response": {"docs": [{"id": "a", "score": 2.0, **fields}]}}
+    return {"responseHeader": {}, "response": {"docs": [_solr_document(**fields)]}}
+
+
+def _solr_document(**fields: Any) -> dict[str, Any]:
+    return {"id": "a", "score": 2.0, "podium_number": 7, **fields}
 
 
 def test_solr_says_nan_for_an_absent_feature():
     answer = solr_answer(podium="title=0.5,clicks=NaN", title="red")
-    expected = [LoggedDocument("a", 2.0, {"title": 0.5}, {"title": "red"})]
-    assert solr().documents(answer) == expected
+    [document] = solr().documents(answer)
+    assert document._replace(values={}) == LoggedDocument("a", 2.0, {}, {"title": "red"}, 7)
+    np.testing.assert_equal(document.values, {"title": 0.5, "clicks": np.nan})
 
 
 @pytest.mark.parametrize(
@@ -146,7 +179,7 @@ def test_solr_says_nan_for_an_absent_feature():
         (opensearch(), hits(timed_out=True), "answers with a part of its results"),
         (opensearch(), hits(_shards={"failed": 1}), "answers with a part of its results"),
         (solr(), {"responseHeader": {"partialResults": True}}, "answers with a part of its"),
-        (opensearch(), hits({"_id": "a", "_score": 1.0}), "OpenSearch answers in another form"),
+        (opensearch(), hits({"_id": "a", "sort": [1.0, 7]}), "OpenSearch answers in another form"),
         (opensearch(), {"error": "x"}, "OpenSearch answers in another form"),
         (opensearch(), None, "OpenSearch answers in another form"),
         (solr(), solr_answer(), "Solr answers in another form"),
@@ -157,6 +190,62 @@ def test_solr_says_nan_for_an_absent_feature():
 def test_other_answers_are_refused(search, answer, message):
     with pytest.raises(DataError, match=re.escape(message)):
         search.documents(answer)
+
+
+def opensearch_error(reason: str) -> dict[str, Any]:
+    return {"error": {"root_cause": [{"reason": reason}]}, "status": 400}
+
+
+def solr_error(reason: str) -> dict[str, Any]:
+    return {"error": {"msg": reason}}
+
+
+@pytest.mark.parametrize(
+    ("search", "error"), [(opensearch(), opensearch_error), (solr(), solr_error)]
+)
+@pytest.mark.parametrize(
+    ("status", "reason"), [(400, "Cannot\n parse"), (500, "maxClauseCount is set to 1024")]
+)
+def test_a_refused_query_is_asked_for_once_more_by_its_words(search, error, status, reason):
+    def asked(query: SearchQuery) -> Generator[EngineRequest, tuple[int, Any], Any]:
+        steps = search.asking(query, 5)
+        assert next(steps).content == search.search(query, 5).content
+        return steps
+
+    steps = asked(QUERY)
+    request = steps.send((status, error(reason)))
+    assert request.content == search.search(QUERY.words_only(), 5).content
+    message = f"{search.title} refuses the query: {' '.join(reason.split())}"
+    with pytest.raises(QueryRefusedError, match=re.escape(message)):
+        steps.send((status, error(reason)))
+    for same in ("red shoes x", '"'):  # there are no other words
+        with pytest.raises(QueryRefusedError):
+            asked(SearchQuery("q", same, {"place": "wien"})).send((status, error(reason)))
+    with pytest.raises(StopIteration):
+        asked(QUERY).send((200, hits() if search.target == "opensearch" else NOTHING))
+
+
+NOTHING = {"responseHeader": {}, "response": {"docs": []}}
+
+
+@pytest.mark.parametrize("search", [opensearch(), solr()])
+@pytest.mark.parametrize(
+    ("status", "answer"),
+    [
+        (500, {}),
+        (400, None),
+        (400, {"error": "x"}),
+        (400, {"error": {"root_cause": []}}),
+    ],
+)
+def test_what_is_not_about_the_query_is_an_error(search, status, answer):
+    if status == 500:
+        answer = opensearch_error("disk") if search.target == "opensearch" else solr_error("disk")
+    steps = search.asking(QUERY, 5)
+    next(steps)
+    with pytest.raises(DataError, match=f"answers a search with status {status}") as raised:
+        steps.send((status, answer))
+    assert not isinstance(raised.value, QueryRefusedError)
 
 
 def test_a_stored_feature_set_is_compared_by_name_and_content():

@@ -25,20 +25,21 @@ def shortened(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-def feature_set_name(features: Mapping[str, Any]) -> str:
+def feature_set_name(features: Mapping[str, Any], prefix: str = "podium_features") -> str:
     """Return the name of a feature set or feature store, which ends with a hash of what it holds.
 
     Sets with other features have another name, so none has to be replaced.
 
     Args:
         features: How the engine computes each feature, by name.
+        prefix: What the name begins with.
 
     Example:
         >>> feature_set_name({"title": {"match": {"title": "{{query}}"}}})
         'podium_features_6a76db1ba0da'
     """
     content = json.dumps(features, sort_keys=True, separators=(",", ":")).encode()
-    return f"podium_features_{hashlib.sha256(content).hexdigest()[:12]}"
+    return f"{prefix}_{hashlib.sha256(content).hexdigest()[:12]}"
 
 
 def check_feature_count(count: int) -> None:
