@@ -223,8 +223,8 @@ def test_a_set_that_others_upload_meanwhile_never_answers(shop, model):
     ):
 
         def ask(times=3):
-            for _ in range(times):
-                answers.append(client.get("/search", params={"q": QUERY, "size": 20}).json())
+            params = {"q": QUERY, "size": 20}
+            answers.extend(client.get("/search", params=params).json() for _ in range(times))
             return answers[-1]["reranked"]
 
         for _ in range(3):
