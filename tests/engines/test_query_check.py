@@ -129,7 +129,9 @@ FAULTS = {
     "swapped features": ("", ""),
     "another analyzer": ('match = { title = "{{query}}" }',
                          'match = { title = { query = "{{query}}", analyzer = "keyword" } }'),
-    "other definitions": ("missing = 9", "missing = 900"),
+    "other definitions": ("""body = "{{query}}" } }
+solr = "{!dismax qf=body}{{query}}""", """body = "{{place}}" } }
+solr = "{!dismax qf=body}{{place}}"""),
 }  # fmt: skip
 
 
