@@ -15,6 +15,7 @@ from podium.errors import DataError
 from podium.studio.accounts.service import sign_in
 from podium.studio.store.database import in_transaction
 from podium.studio.transfer.readers import Upload, open_upload, read_candidates, read_queries
+from podium.studio.web import middleware
 from podium.studio.web.access import COOKIE
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import Browser, program
@@ -38,6 +39,19 @@ def test_large_bodies_are_refused_before_they_are_read(server, method, path):
         headers={"content-type": "application/json"}, timeout=60,
     )  # fmt: skip
     assert answer.status_code == 413
+
+
+@pytest.mark.parametrize("path", ["/api/v1/projects/1/next", "/sign-in"])
+def test_bodies_that_do_not_end_are_refused_in_time(server, path, monkeypatch):
+    monkeypatch.setattr(middleware, "BODY_SECONDS", 0.5)
+    kind = "application/json" if "api" in path else "application/x-www-form-urlencoded"
+    host, port = server.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
+        connection.sendall(
+            f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: {kind}\r\n"
+            "content-length: 100000\r\n\r\nx".encode()
+        )
+        assert connection.recv(4096).startswith(b"HTTP/1.1 408 ")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
 import time
 
@@ -36,18 +38,23 @@ _HEADERS = {
 _BY_HTTPS = {"Strict-Transport-Security": "max-age=31536000"}
 LARGEST_BODY = 1 << 20
 """The largest body of most requests in bytes. It is read before anyone knows who sent it."""
+BODY_SECONDS = 60.0
+"""How long such a body may take to arrive. Imports may take longer: it is known who sends them."""
 _IMPORTS = re.compile(r"(/api/v1)?/projects/\d+/imports?(/(engine|preview))?")
 """Paths that take files. They look up who asks before they read the body: `UploadRoute`."""
 _FRAMED = "sandbox"
 """A document's own policy has this word; our pages may show such a document in a frame."""
 
 
-class _TooLargeError(Exception):
+_REFUSALS = {408: "The request took too long to arrive.", 413: "The request is too large."}
+
+
+class _RefusedError(Exception):
     pass
 
 
 class RequestMiddleware:
-    """Limits request sizes, adds security headers, logs and counts requests.
+    """Limits the size and time of requests, adds security headers, logs and counts requests.
 
     Args:
         app: What answers requests.
@@ -71,22 +78,32 @@ class RequestMiddleware:
         started = time.perf_counter()
         status = 500
         begun = False
-        received = 0
-        largest = self._largest(scope)
+        received = refusal = 0
+        is_import = _IMPORTS.fullmatch(scope["path"]) is not None
+        largest = self._largest_import if is_import else min(LARGEST_BODY, self._largest_import)
+        deadline = None if is_import else asyncio.get_running_loop().time() + BODY_SECONDS
         request_id = new_token().hex
 
         async def limited() -> Message:
-            nonlocal received
-            message = await receive()
+            nonlocal received, refusal, deadline
+            try:
+                async with asyncio.timeout_at(deadline):
+                    message = await receive()
+            except TimeoutError:
+                refusal = 408
+                raise _RefusedError from None
+            if not message.get("more_body"):
+                deadline = None  # what is still waited for is that the client goes away
             received += len(message.get("body", b""))
             if received > largest:
-                raise _TooLargeError
+                refusal = 413
+                raise _RefusedError
             return message
 
         async def watched(message: Message) -> None:
             nonlocal status, begun
-            if received > largest and not begun:
-                raise _TooLargeError  # whatever reading only a part of the body came to
+            if refusal and not begun:
+                raise _RefusedError  # whatever reading only a part of the body came to
             if message["type"] == "http.response.start":
                 begun = True
                 status = message["status"]
@@ -95,12 +112,13 @@ class RequestMiddleware:
 
         try:
             if _declared(scope) > largest:
-                raise _TooLargeError
+                refusal = 413
+                raise _RefusedError
             await self._app(scope, limited, watched)
-        except _TooLargeError:
+        except _RefusedError:
             if not begun:
-                status, begun = 413, True
-                await _refuse(watched)
+                status, begun = refusal, True
+                await _refuse(watched, status)
         finally:
             seconds = time.perf_counter() - started
             route = getattr(scope.get("route"), "path", "other")
@@ -116,11 +134,6 @@ class RequestMiddleware:
                 address=(scope.get("client") or ("",))[0],
                 request=request_id,
             )
-
-    def _largest(self, scope: Scope) -> int:
-        if _IMPORTS.fullmatch(scope["path"]):
-            return self._largest_import
-        return min(LARGEST_BODY, self._largest_import)
 
 
 def _project(scope: Scope) -> int | None:
@@ -147,12 +160,12 @@ def _add_headers(message: Message, extra: dict[str, str], request_id: str) -> No
     headers["X-Request-Id"] = request_id
 
 
-async def _refuse(send: Send) -> None:
-    body = b'{"detail":"The request is too large."}'
+async def _refuse(send: Send, status: int) -> None:
+    body = json.dumps({"detail": _REFUSALS[status]}).encode()
     await send(
         {
             "type": "http.response.start",
-            "status": 413,
+            "status": status,
             "headers": [
                 (b"content-type", b"application/json"),
                 (b"content-length", str(len(body)).encode()),
