@@ -188,15 +188,37 @@ FAULTS = {
 }
 
 
+SWITCH = re.compile(r"_scripts/|config/params$")
+
+
 def check_fault(
-    shop: RankedShop, old: RankedExport, new: RankedExport, number: int, kind: str,
-    processes: DeployingProcesses,
+    shop: RankedShop, old: RankedExport, new: RankedExport, requests: list[tuple[str, str]],
+    number: int, kind: str, processes: DeployingProcesses,
 ) -> None:  # fmt: skip
     """Let a request of a deployment fail: searches have the old model, and the next try succeeds.
 
-    If the request was the switch, they may have the new one.
+    Only from the switch on they have the new one.
     """
-    fault, pid, has_started = FAULTS[kind], 0, threading.Event()
+    status = deploy_with_fault(shop, new, number, FAULTS[kind], processes)
+    assert status == (-signal.SIGKILL if FAULTS[kind].status is None else 1), (number, kind)
+    switch = next(
+        count
+        for count, (method, path) in enumerate(requests, 1)
+        if method != "GET" and SWITCH.search(path)
+    )
+    is_switched = number > switch or (number == switch and FAULTS[kind].passed_on == 1.0)
+    expected = new.ranking if is_switched else old.ranking
+    assert shop.search() == expected, (requests[number - 1], kind)
+    assert deploy_export(new.export, shop.engine).verification.holds
+    assert shop.search() == new.ranking
+    forget(shop, old, new)
+
+
+def deploy_with_fault(
+    shop: RankedShop, new: RankedExport, number: int, fault: Fault, processes: DeployingProcesses
+) -> int:
+    """Deploy in a process of its own whose request of a number fails; return its status."""
+    pid, has_started = 0, threading.Event()
 
     def kill() -> None:
         has_started.wait(60)
@@ -209,16 +231,7 @@ def check_fault(
         )
         pid = processes.start(new.export.path, shop.target, proxy.url)
         has_started.set()
-        status = processes.wait()
-        failed = proxy.requests[number - 1] if len(proxy.requests) >= number else None
-    assert failed is not None, f"there is no request {number}"
-    assert status == (-signal.SIGKILL if fault.status is None else 1), (failed, kind)
-    switched = fault.passed_on == 1.0 and re.search("_scripts/|config/params$", failed[1])
-    expected = {tuple(old.ranking), *([tuple(new.ranking)] if switched else [])}
-    assert tuple(shop.search()) in expected, (failed, kind)
-    assert deploy_export(new.export, shop.engine).verification.holds
-    assert shop.search() == new.ranking
-    forget(shop, old, new)
+        return processes.wait()
 
 
 def forget(shop: RankedShop, old: RankedExport, new: RankedExport) -> None:
@@ -240,25 +253,33 @@ def requests_of_a_deploy(
     return proxy.requests
 
 
-def applicable(method: str, kinds: list[str]) -> list[str]:
+def distinct(requests: list[tuple[str, str]]) -> list[int]:
+    """Return the numbers of requests; of those that golden rows repeat, that of the first."""
+    return [number for number, each in enumerate(requests, 1) if each not in requests[: number - 1]]
+
+
+def applicable(method: str) -> list[str]:
     """Reading has no body and changes nothing."""
-    return kinds if method != "GET" else ["error before", "killed before"]
+    return list(FAULTS) if method != "GET" else ["error before", "killed before"]
 
 
+@pytest.mark.parametrize("shop", ["opensearch", "solr 9"], indirect=True)
 def test_whatever_request_fails_searches_have_a_model(shop, old, new, processes):
     """One kind of fault per request; the next test has all of them."""
     deploy_export(old.export, shop.engine)
-    for number, (method, _) in enumerate(requests_of_a_deploy(shop, old, new), 1):
-        kinds = applicable(method, list(FAULTS))
-        check_fault(shop, old, new, number, kinds[number % len(kinds)], processes)
+    requests = requests_of_a_deploy(shop, old, new)
+    for number in distinct(requests):
+        kinds = applicable(requests[number - 1][0])
+        check_fault(shop, old, new, requests, number, kinds[number % len(kinds)], processes)
 
 
 @pytest.mark.long
 def test_however_a_request_fails_searches_have_a_model(shop, old, new, processes):
     deploy_export(old.export, shop.engine)
-    for number, (method, _) in enumerate(requests_of_a_deploy(shop, old, new), 1):
-        for kind in applicable(method, list(FAULTS)):
-            check_fault(shop, old, new, number, kind, processes)
+    requests = requests_of_a_deploy(shop, old, new)
+    for number in distinct(requests):
+        for kind in applicable(requests[number - 1][0]):
+            check_fault(shop, old, new, requests, number, kind, processes)
 
 
 def test_who_switches_second_is_refused(shop, old, new, tmp_path):
@@ -397,19 +418,7 @@ def test_what_a_killed_check_leaves_is_listed_and_deleted(shop, old, new, proces
         for number, (method, path) in enumerate(requests, 1)
         if re.search("_bulk|select.distrib", path) and method == "POST"
     )
-    fault, pid, has_started = Fault(), 0, threading.Event()
-
-    def kill() -> None:
-        has_started.wait(60)
-        os.kill(pid, signal.SIGKILL)
-
-    with faulty_proxy(shop.url) as proxy:
-        proxy.fault = lambda count, _method, _path: (
-            Fault(fault.status, 0.0, kill) if count == number else None
-        )
-        pid = processes.start(new.export.path, shop.target, proxy.url)
-        has_started.set()
-        assert processes.wait() == -signal.SIGKILL
+    assert deploy_with_fault(shop, new, number, Fault(), processes) == -signal.SIGKILL
     done = podium("deploy", "list", shop.url)
     leftovers = shop.engine.stored().leftovers
     assert leftovers
