@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import httpx
 import numpy as np
@@ -91,7 +92,7 @@ def test_equal_scores_are_in_the_order_of_the_index(engine, request, tmp_path: P
             httpx.post(f"{url}/update?commit=true", json=delete, timeout=60).raise_for_status()
 
 
-def check_order(engine: str, server, url: str, folder: Path) -> None:
+def check_order(engine: Literal["opensearch", "solr"], server, url: str, folder: Path) -> None:
     (folder / "features.toml").write_text(DEFINITIONS)
     definitions = FeatureDefinitions.read(folder / "features.toml")
     search = feature_search(definitions, engine, url)

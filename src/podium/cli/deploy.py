@@ -74,9 +74,7 @@ def deploy(export: ExportFolder, engine: DeploymentEngine, *, switch: bool = Tru
         _say(f"Searches for {name} refer to it now{before}.")
         if not before:
             _say(engine.usage(name))
-    report_verification(
-        deployment.verification, str(export.path), console=Console(stderr=held)
-    )
+    report_verification(deployment.verification, str(export.path), console=Console(stderr=held))
 
 
 @app.command("list")
