@@ -111,8 +111,8 @@ mutants: $(BIN)/python ## mutation testing: make mutants MODULES="measures.compa
 # Engines in several processes share the cores: a thread that waits must not keep one busy.
 tests coverage: export OMP_WAIT_POLICY = PASSIVE
 
-tests: $(BIN)/python ## all tests but the longest, in two processes, as CI runs them
-	$(BIN)/python -m pytest -m 'not long' -n 2 --dist loadgroup --durations=25 $(PYTEST_ARGS)
+tests: $(BIN)/python ## all tests but the longest, in three processes, as CI runs them
+	$(BIN)/python -m pytest -m 'not long' -n 3 --dist loadgroup --durations=25 $(PYTEST_ARGS)
 
 examples: $(BIN)/python ## the examples in all docstrings
 	$(BIN)/python -m pytest --doctest-modules src studies $(PYTEST_ARGS)
