@@ -19,7 +19,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from http.client import HTTPException
@@ -224,7 +223,6 @@ class _Windows:
         self._hostile = hostile
         self._pairs: list[tuple[list[float], list[float]]] = []
         self._memory: list[float] = []
-        self._done: Counter[str] = Counter()
         self.lost = 0
 
     def alternate(self, honest: Callable[[float], list[float]], minutes: float) -> None:
@@ -234,7 +232,6 @@ class _Windows:
             quiet = honest(seconds)
             with self._hostile.going_on():
                 loud = honest(seconds)
-            self._done.update(self._hostile.counts)
             self._pairs.append((quiet, loud))
             self._memory.append(tree_bytes(self._process) / 2**20)
 
@@ -248,7 +245,7 @@ class _Windows:
             f"{1000 * _p95(quiet):.1f} ms; beside hostile traffic {len(loud):,}, p95 "
             f"{1000 * _p95(loud):.1f} ms; ratio {min(ratios):.2f} to {max(ratios):.2f}"
         )
-        report.note(f"{server}: hostile: {dict(self._done)}")
+        report.note(f"{server}: hostile: {self._hostile.counts}")
         report.note(
             f"{server}: memory of all processes after the first pair {memory[0]:.0f} MiB, "
             f"halfway {memory[len(memory) // 2]:.0f} MiB, in the end {memory[-1]:.0f} MiB"
