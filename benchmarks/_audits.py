@@ -36,6 +36,10 @@ def audit_rows(quick: bool) -> list[GateRow]:
         passed = _replaced(units, per_query, correlation, repeats, behind=True)
         what = f'"replace" at the margin, {units} units, {per_query} per query, r = {correlation}'
         rows.append(GateRow(what, passed, 0.06 + slack, False, ""))
+    for queries in (10, 20, 30):
+        passed = _failing_replaced(queries, repeats)
+        what = f'"replace" at the margin, {queries} queries of 10, wrong throughout in some'
+        rows.append(GateRow(what, passed, 0.06 + slack, False, ""))
     for people, per_query in ((3, 1), (4, 1), (5, 1), (3, 5)):
         plan = plan_audit(
             people=people, agreement=_RIGHT**2 + (1 - _RIGHT) ** 2, width=0.5,
@@ -106,6 +110,30 @@ def _replaced(
     for _ in range(repeats):
         votes, queries = _votes(random, [model, *[_RIGHT] * people], units, per_query, correlation)
         result = alt_test(votes[:, 0], votes[:, 1:], clusters=queries, epsilon=_EPSILON)
+        passed += result is not None and result.passed
+    return passed / repeats
+
+
+def _failing_replaced(queries: int, repeats: int) -> float:
+    """How often a model wins that is wrong throughout in some queries and else always right.
+
+    Its three people are right in all but 3 % of the units, and so many queries fail that it is
+    exactly epsilon behind.
+    """
+    random = np.random.default_rng(queries)
+    right = 0.97
+    # How often it is behind a person, less how often ahead, where it is wrong and where it is right.
+    where_wrong = right * (right**2 - (1 - right) ** 2)
+    where_right = -(1 - right) * (right**2 - (1 - right) ** 2)
+    share = (_EPSILON - where_right) / (where_wrong - where_right)
+    passed = 0
+    for _ in range(repeats):
+        of_query = np.repeat(np.arange(queries), 10)
+        truth = random.integers(0, 2, len(of_query))[:, None]
+        people = random.random((len(of_query), 3)) < right
+        model = (random.random(queries) >= share)[of_query]
+        votes = np.where(np.column_stack([model, people]), truth, 1 - truth).astype(float)
+        result = alt_test(votes[:, 0], votes[:, 1:], clusters=of_query, epsilon=_EPSILON)
         passed += result is not None and result.passed
     return passed / repeats
 

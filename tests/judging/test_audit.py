@@ -165,6 +165,10 @@ def test_units_of_one_query_are_alike_to_the_alt_test():
         sizes = np.bincount(queries)
         freedom = sizes.sum() ** 2 / (sizes**2).sum() - 1
         expected = stats.t.cdf((behind.mean() - 0.15) / math.sqrt(variance), freedom)
+        if behind.mean() < 0.15:
+            unseen = (0.85 / (1 - behind.mean())) ** (freedom + 1)
+            assert test.unseen == pytest.approx(unseen)
+            expected = max(expected, unseen)
         assert test.p_value == pytest.approx(expected)
 
 
@@ -172,6 +176,39 @@ def test_a_model_at_the_margin_seldom_passes():
     # The others agree and are right in .82² of the units, and wrong in .18².
     margin = 0.82 - 0.15 / (0.82**2 - 0.18**2)
     assert share_passed(300, 30, 0.5, margin) <= 0.06 + 3 * math.sqrt(0.06 * 0.94 / 200)
+
+
+def fails_in_some_queries(random, queries, per_query, share):
+    """A model that is wrong in all units of a share of queries, and people who are seldom wrong."""
+    query_of = np.repeat(np.arange(queries), per_query)
+    truth = random.integers(0, 2, len(query_of))
+    people = random.random((len(query_of), 3)) < 0.97
+    model = (random.random(queries) >= share)[query_of]
+    right = np.column_stack([model, people])
+    return np.where(right, truth[:, None], 1 - truth[:, None]).astype(float), query_of
+
+
+def test_a_model_that_fails_in_queries_that_few_audits_have_seldom_passes():
+    random = np.random.default_rng(6)
+    # Where it fails, it is behind by 0.97³ - 0.97² · 0.03 + …, so by 0.15 over all queries.
+    gap = [
+        0.97**3 * (1 - right) + 0.03**3 * right - 0.03 * 0.97**2 * right - 0.97 * 0.03**2 * (1 - right)
+        for right in (0, 1)
+    ]  # fmt: skip
+    share = (0.15 - gap[1]) / (gap[0] - gap[1])
+    passed = 0
+    for _ in range(200):
+        votes, queries = fails_in_some_queries(random, 12, 10, share)
+        passed += alt_test(votes[:, 0], votes[:, 1:], clusters=queries).passed
+    assert passed <= 200 * 0.06
+
+    votes, queries = fails_in_some_queries(random, 12, 10, 0.0)
+    few = alt_test(votes[:, 0], votes[:, 1:], clusters=queries)
+    assert not few.passed
+    assert all(test.p_value == test.unseen > 0.03 for test in few.tests)
+    more, queries = fails_in_some_queries(random, few.queries_needed, 10, 0.0)
+    enough = alt_test(more[:, 0], more[:, 1:], clusters=queries)
+    assert (enough.passed, enough.queries_needed) == (True, None)
 
 
 @pytest.mark.parametrize("per_query", [1, 5])
@@ -184,7 +221,7 @@ def test_a_plan_has_the_power_that_it_promises(per_query):
 
 def test_few_queries_have_no_intervals_and_no_verdict():
     random = np.random.default_rng(4)
-    for queries in (9, 10):
+    for queries in (9, 10, 40):
         votes, query_of = binary_votes(random, [0.9, 0.9, 0.9, 0.9], 10 * queries, 10, 0.0)
         ids = [(f"q{query}", f"d{unit}") for unit, query in enumerate(query_of)]
         answers = [
@@ -199,7 +236,9 @@ def test_few_queries_have_no_intervals_and_no_verdict():
         assert math.isnan(result.with_people.low) == few
         assert (result.test is None) == few
         assert (result.conclusion.decision == "undecided") == few
-        assert ("units of 10 queries" in " ".join(result.conclusion.reasons)) == few
+        reasons = " ".join(result.conclusion.reasons)
+        assert ("units of 10 queries" in reasons) == few
+        assert ("the queries are too few to show more" in reasons) == (queries == 10)
 
 
 def test_intervals_hold_with_few_queries():

@@ -7,7 +7,9 @@ Yekutieli's correction. A model that wins against half of the people or more may
 
 The authors' t-test takes units for independent. Those of one query are alike, so the variance here
 is the jackknife's over queries, with as many degrees of freedom as there are queries, less one;
-where each unit is of another query, that is their test.
+where each unit is of another query, that is their test. A model may also be behind in a few queries
+throughout and as good as people in all others: the p-value is no smaller than the chance that an
+audit of so many queries has none of them.
 """
 
 from __future__ import annotations
@@ -41,6 +43,8 @@ class AnnotatorTest:
         model_ahead: How often the model is as near to the others as they are, or nearer.
         person_ahead: How often they are as near as the model, or nearer.
         p_value: Of the hypothesis that the model is behind by epsilon or more.
+        unseen: The chance that queries in which the model is behind throughout, as many as would
+            put it behind by epsilon, are all missing here; 1 if it is behind by epsilon here.
         won: Whether it is rejected, after the correction.
     """
 
@@ -49,6 +53,7 @@ class AnnotatorTest:
     model_ahead: float
     person_ahead: float
     p_value: float
+    unseen: float
     won: bool
 
 
@@ -61,12 +66,15 @@ class AltTest:
         tests: The model against each person.
         winning_rate: The share of people it wins against.
         advantage: The mean probability that it is as good as a person, or better.
+        queries_needed: How many queries would show it, with as many units each, if the model does
+            in them as it does here; None if queries are not too few.
     """
 
     epsilon: float
     tests: tuple[AnnotatorTest, ...]
     winning_rate: float
     advantage: float
+    queries_needed: int | None = None
 
     @property
     def passed(self) -> bool:
@@ -122,20 +130,48 @@ def alt_test(
         rows.append((name, model >= person, person >= model, queries[units]))
     if len(rows) < LEAST_PEOPLE:
         return None
-    p_values = np.array([_p_value(*row[1:], epsilon) for row in rows])
+    p_values, unseen = np.transpose([_p_values(*row[1:], epsilon) for row in rows])
     corrected = stats.false_discovery_control(p_values, method="by")
     tests = tuple(
         AnnotatorTest(
-            name, len(model), float(model.mean()), float(person.mean()), float(p), bool(q <= rate)
+            name,
+            len(model),
+            float(model.mean()),
+            float(person.mean()),
+            float(p),
+            float(chance),
+            bool(q <= rate),
         )
-        for (name, model, person, _), p, q in zip(rows, p_values, corrected, strict=True)
+        for (name, model, person, _), p, chance, q in zip(
+            rows, p_values, unseen, corrected, strict=True
+        )
     )
+    winning_rate = float(np.mean([test.won for test in tests]))
     return AltTest(
         epsilon,
         tests,
-        float(np.mean([test.won for test in tests])),
+        winning_rate,
         float(np.mean([test.model_ahead for test in tests])),
+        None if winning_rate >= 0.5 else _needed(rows, unseen, rate),
     )
+
+
+def level_for_half(people: int, rate: float) -> float:
+    """The p-value that half of the people need for Benjamini and Yekutieli's correction."""
+    harmonic = sum(1 / rank for rank in range(1, people + 1))
+    return rate * math.ceil(people / 2) / people / harmonic
+
+
+def _needed(rows: list[tuple[str, Bools, Bools, Ints]], unseen: Doubles, rate: float) -> int | None:
+    """How many queries would make the chances small enough that half of the people have."""
+    half = math.ceil(len(rows) / 2)
+    chance = float(np.sort(unseen)[half - 1])
+    level = level_for_half(len(rows), rate)
+    if not level < chance < 1:
+        return None
+    person = int(np.argsort(unseen, kind="stable")[half - 1])
+    queries = len(np.unique(rows[person][3]))
+    return math.ceil(queries * math.log(level) / math.log(chance))
 
 
 def _alignment(values: Doubles, votes: Doubles, others: Bools, graded: bool) -> Doubles:
@@ -149,7 +185,8 @@ def _alignment(values: Doubles, votes: Doubles, others: Bools, graded: bool) -> 
     return shares
 
 
-def _p_value(model: Bools, person: Bools, queries: Ints, epsilon: float) -> float:
+def _p_values(model: Bools, person: Bools, queries: Ints, epsilon: float) -> tuple[float, float]:
+    """The p-value, and the chance that no query is one in which the model is behind throughout."""
     from scipy import stats
 
     differences = person.astype(float) - model
@@ -158,10 +195,12 @@ def _p_value(model: Bools, person: Bools, queries: Ints, epsilon: float) -> floa
     residuals = np.bincount(numbers, differences - mean)
     count = len(units)
     error = math.sqrt((count - 1) / count * ((residuals / (units.sum() - units)) ** 2).sum())
-    if error < 1e-12:
-        # Queries that all say the same may be luck: so many without one in which the model is
-        # behind, if it is in a share epsilon of them.
-        return (1 - epsilon) ** count if mean < epsilon else 1.0
     # As many as there would be of equal size: one large query is not made up for by small ones.
-    freedom = units.sum() ** 2 / (units**2).sum() - 1
-    return float(stats.t.cdf((mean - epsilon) / error, freedom))
+    effective = float(units.sum() ** 2 / (units**2).sum())
+    # Such a share of queries would put the model behind by epsilon, if it does in the others as
+    # it does here: 1 - (1 - epsilon) / (1 - mean).
+    unseen = ((1 - epsilon) / (1 - mean)) ** effective if mean < epsilon else 1.0
+    if error < 1e-12:
+        return unseen, unseen
+    p_value = float(stats.t.cdf((mean - epsilon) / error, effective - 1))
+    return (max(p_value, unseen) if mean < epsilon else p_value), unseen

@@ -84,6 +84,11 @@ def conclude(
             f"(winning rate {test.winning_rate:.2f}, 0.5 is needed; epsilon {test.epsilon:g}), "
             f"advantage probability {test.advantage:.2f}"
         )
+        if test.queries_needed:
+            reasons.append(
+                "the queries are too few to show more: those in which the model is behind people "
+                f"throughout may all be missing; about {test.queries_needed} are needed"
+            )
         use: Decision = "replace" if test.passed else "assist"
         decision = use if with_people.low > 0 else "reject"
     warnings = [

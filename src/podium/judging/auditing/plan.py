@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from scipy.special import ndtri, stdtrit
 
 from podium.errors import ArgumentError
-from podium.judging.auditing.alt_test import LEAST_PEOPLE, LEAST_UNITS
+from podium.judging.auditing.alt_test import LEAST_PEOPLE, LEAST_UNITS, level_for_half
 from podium.judging.auditing.intervals import LEAST_QUERIES
 
 
@@ -51,8 +51,10 @@ def plan_audit(
     For the test: if any two agree on a share a, a person and a model that is as good as they are
     differ on 1 - a of the units, and one of them is nearer to the others unless these are divided
     equally, which is not counted on if there are more than two values. The t-test must tell that
-    the model is not behind by epsilon, for half of the people, after the correction. The power is
-    that against one of them; against half of an even number it is a few points higher.
+    the model is not behind by epsilon, for half of the people, after the correction, and there must
+    be so many queries that some of those in which it might be behind throughout would be among
+    them. The power is that against one of them; against half of an even number it is a few points
+    higher.
 
     Args:
         people: How many people judge each unit.
@@ -87,9 +89,7 @@ def plan_audit(
             hint="Give 1 or more, and 0 to 1.",
         )
     design = 1 + (per_query - 1) * correlation
-    half = math.ceil(people / 2)
-    harmonic = sum(1 / rank for rank in range(1, people + 1))
-    level = rate * half / people / harmonic
+    level = level_for_half(people, rate)
     divided = _divided(people - 1, agreement) if values == 2 else 0.0
     variance = (1 - agreement) * (1 - divided)
     for_test = float(LEAST_UNITS)
@@ -97,6 +97,13 @@ def plan_audit(
         freedom = max(for_test * design / per_query, LEAST_QUERIES) - 1
         reach = float(stdtrit(freedom, 1 - level)) + float(ndtri(power))
         for_test = reach**2 * variance / epsilon**2
+    while True:
+        # How far behind the model may seem with this power, although it is not.
+        behind = float(ndtri(power)) * math.sqrt(variance / for_test)
+        queries = for_test * design / per_query
+        if queries * math.log((1 - behind) / (1 - epsilon)) >= -math.log(level):
+            break
+        for_test += per_query / design
     for_interval = (float(ndtri(0.975)) / width) ** 2 * agreement * (1 - agreement)
     tested, interval = (math.ceil(size * design) for size in (for_test, for_interval))
     least = max(LEAST_UNITS, math.ceil(LEAST_QUERIES * per_query))
