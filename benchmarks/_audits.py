@@ -122,7 +122,7 @@ def _failing_replaced(queries: int, repeats: int) -> float:
     """
     random = np.random.default_rng(queries)
     right = 0.97
-    # How often it is behind a person, less how often ahead, where it is wrong and where it is right.
+    # How often it is behind a person, less how often ahead, where it is wrong, and where right.
     where_wrong = right * (right**2 - (1 - right) ** 2)
     where_right = -(1 - right) * (right**2 - (1 - right) ** 2)
     share = (_EPSILON - where_right) / (where_wrong - where_right)

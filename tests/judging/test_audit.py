@@ -190,11 +190,9 @@ def fails_in_some_queries(random, queries, per_query, share):
 
 def test_a_model_that_fails_in_queries_that_few_audits_have_seldom_passes():
     random = np.random.default_rng(6)
-    # Where it fails, it is behind by 0.97³ - 0.97² · 0.03 + …, so by 0.15 over all queries.
-    gap = [
-        0.97**3 * (1 - right) + 0.03**3 * right - 0.03 * 0.97**2 * right - 0.97 * 0.03**2 * (1 - right)
-        for right in (0, 1)
-    ]  # fmt: skip
+    # The others agree and are right in 0.97² of the units, wrong in 0.03².
+    lead = 0.97**2 - 0.03**2
+    gap = 0.97 * lead, -0.03 * lead  # where it is wrong, and where it is right
     share = (0.15 - gap[1]) / (gap[0] - gap[1])
     passed = 0
     for _ in range(200):
