@@ -5,7 +5,9 @@
 Rankers are trained on MQ2008 and on the MSLR sample with a tenth of its values missing, and all
 rows are scored by what each target computes from the written files: by ONNX Runtime, and for search
 engines by the reader that follows the engine's rules. At full size the engines that `make engines`
-installed score all rows, too. Differences are fractions of what rounding explains for a row.
+installed score all rows, too. Versions are deployed and rolled back in running engines, with faults
+in between, while a client searches by what is deployed. Differences are fractions of what rounding
+explains for a row.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks._deploys import check_deploys
 from benchmarks._export_engines import RunningEngine, engines, running
 from benchmarks._random_trees import random_model, rows_on_edges
 from benchmarks._report import Report, median_seconds, wants_quick
@@ -53,6 +56,7 @@ def main() -> None:
             report.note(f"{_DATA} is not here: no ranker is trained on public data")
         _check_speed(report, Path(folder), quick)
         _check_size(report, Path(folder), quick)
+    check_deploys(report, quick)
     _check_random_models(report, 600 if quick else 20_000)
     report.finish()
 
