@@ -16,7 +16,6 @@ import time
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import httpx
@@ -246,7 +245,7 @@ class _Deploys:
         has_started.set()
         status = self._processes.wait()
         reached = len(self._proxy.requests) >= begun + number
-        self._proxy.fault = partial(_no_fault)
+        self._proxy.fault = _no_fault
         now = self._live()
         self._set_live({now})
         self.counts[f"faults ({kind})" if reached else "deploys before a fault"] += 1

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from urllib.parse import urlsplit
 
 _NOT_PASSED_ON = {"connection", "keep-alive", "transfer-encoding", "content-length", "host"}
@@ -34,12 +35,12 @@ class FaultyProxy:
 
     Attributes:
         url: Its address, with the path of the engine's.
-        fault: From the number of a request, its method and path: what goes wrong, if anything.
+        fault: From the number of a request, its method and path: the Fault, or None.
         requests: The methods and paths of all requests so far.
     """
 
     url: str = ""
-    fault: Callable[[int, str, str], Fault | None] = lambda _number, _method, _path: None
+    fault: Callable[[int, str, str], Any] = lambda _number, _method, _path: None
     requests: list[tuple[str, str]] = field(default_factory=list)
 
 
