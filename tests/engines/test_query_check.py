@@ -43,8 +43,8 @@ class Ranked:
     queries: list[SearchQuery]
     export: ExportFolder
 
-    def put(self, export: ExportFolder) -> None:
-        connect_engine(self.target, self.models).put(export)
+    def put(self, export: ExportFolder) -> str:
+        return connect_engine(self.target, self.models).put(export)
 
     def exported(self, folder: Path, definitions: str = DEFINITIONS) -> ExportFolder:
         (folder / "definitions.toml").write_text(definitions)
@@ -104,8 +104,10 @@ def ranked(request, tmp_path_factory):
     httpx.post(f"{url}/update?commit=true", json=delete, trust_env=False, timeout=60)
 
 
-def check(ranked: Ranked, export: ExportFolder | None = None):
-    return verify_queries(export or ranked.export, ranked.search, ranked.queries, depth=DEPTH)
+def check(ranked: Ranked, export: ExportFolder | None = None, model: str | None = None):
+    return verify_queries(
+        export or ranked.export, ranked.search, ranked.queries, depth=DEPTH, model=model
+    )
 
 
 def test_the_engine_ranks_as_the_ranker(ranked):
@@ -142,11 +144,7 @@ def test_planted_faults_are_found(ranked, fault, tmp_path):
     if ranked.target == "solr" and "analyzer" in fault:
         definitions = DEFINITIONS.replace("{!dismax qf=title}{{query}}", "{!term f=title}{{query}}")
     assert definitions != DEFINITIONS
-    ranked.put(ranked.exported(tmp_path, definitions))
-    try:
-        found = check(ranked)
-    finally:
-        ranked.put(ranked.export)
+    found = check(ranked, model=ranked.put(ranked.exported(tmp_path, definitions)))
     assert not found.holds
     assert found.differing > 0
     assert found.differences
@@ -166,9 +164,6 @@ def test_an_old_model_under_the_name_is_found(ranked, tmp_path):
     options = ExportSettings(
         model_name="checked", extractors=ranked.search.definitions.extractors(ranked.target)
     )
-    ranked.put(export_ranker(old, ranked.target, tmp_path / "old", options))
-    try:
-        found = check(ranked)
-    finally:
-        ranked.put(ranked.export)
+    version = ranked.put(export_ranker(old, ranked.target, tmp_path / "old", options))
+    found = check(ranked, model=version)
     assert found.differing == found.queries > 0

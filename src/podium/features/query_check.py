@@ -17,6 +17,7 @@ from podium.data.files import Reporter
 from podium.errors import ArgumentError, DataError
 from podium.export.folder import REFERENCE, ExportFolder
 from podium.export.live.http_client import EngineClient
+from podium.export.live.versions import version_name
 from podium.export.reading import Model
 from podium.export.reference import read_reference
 from podium.export.targets.base import EngineModel
@@ -95,7 +96,7 @@ def verify_queries(
         queries: The queries.
         depth: The number of candidates that are ranked.
         top: The number of documents that are compared.
-        model: The model's name in the engine, by default that of the export.
+        model: The model's name in the engine, by default the version of the export.
         progress: Called with the number of queries done, and None.
 
     Raises:
@@ -106,7 +107,7 @@ def verify_queries(
             f"the first {top} documents of {depth} cannot be compared",
             hint=f"Give 1 to {MOST_DOCUMENTS} candidates, and not more documents than these.",
         )
-    check = _Check(export, search, depth, top, model or export.manifest.model_name)
+    check = _Check(export, search, depth, top, model or version_name(export))
     with EngineClient(search.address, search.title) as client:
         check_feature_set(search, client)
         for number, query in enumerate(queries, 1):
