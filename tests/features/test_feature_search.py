@@ -65,7 +65,7 @@ def test_opensearch_is_asked_with_words_as_values():
                     {
                         "sltr": {
                             "_name": "podium",
-                            "featureset": "set_1",
+                            "featureset": opensearch().feature_set,
                             "params": {"query": 'red "shoes" ${x}'},
                         }
                     }
@@ -89,7 +89,8 @@ def test_solr_is_asked_with_words_as_parameters():
             "podium_number:[docid]",
             "title",
             "url",
-            "podium:[features store=set_1 format=dense logAll=true efi.query=$podium_query]",
+            f"podium:[features store={solr().feature_set} format=dense logAll=true "
+            "efi.query=$podium_query]",
         ],
         "params": {"podium_query": 'red "shoes" $ {x}'},
     }
@@ -112,14 +113,15 @@ def test_feature_sets_are_added():
     sent = opensearch().uploads()
     assert [(each.method, each.path, each.may_be) for each in sent] == [
         ("PUT", "_ltr", (400,)),
-        ("PUT", "_ltr/_featureset/set_1", (409,)),
+        ("PUT", f"_ltr/_featureset/{opensearch().feature_set}", (409,)),
     ]
     names = [each["name"] for each in sent[1].content["featureset"]["features"]]
     assert names == ["title", "clicks"]
     assert [(each.method, each.path) for each in solr().uploads()] == [
         ("PUT", "schema/feature-store"),
     ]
-    assert solr().stored() == EngineRequest("GET", "schema/feature-store/set_1", may_be=(400, 404))
+    path = f"schema/feature-store/{solr().feature_set}"
+    assert solr().stored() == EngineRequest("GET", path, may_be=(400, 404))
 
 
 def hits(*listed: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -174,8 +176,8 @@ def test_solr_says_nan_for_an_absent_feature():
 @pytest.mark.parametrize(
     ("search", "answer", "message"),
     [
-        (opensearch(), hits(hit({"name": "title"})), "'set_1' in OpenSearch has other features"),
-        (solr(), solr_answer(podium="title=1,clicks=2,x=3"), "'set_1' in Solr has other features"),
+        (opensearch(), hits(hit({"name": "title"})), "in OpenSearch has other features"),
+        (solr(), solr_answer(podium="title=1,clicks=2,x=3"), "in Solr has other features"),
         (opensearch(), hits(timed_out=True), "answers with a part of its results"),
         (opensearch(), hits(_shards={"failed": 1}), "answers with a part of its results"),
         (solr(), {"responseHeader": {"partialResults": True}}, "answers with a part of its"),
@@ -258,7 +260,7 @@ def test_a_stored_feature_set_is_compared_by_name_and_content():
     search.check_stored(200, answer(*reversed(features)))
     assert search.is_stored(200, answer(*features))
     assert not search.is_stored(404, None)
-    with pytest.raises(DataError, match="has no feature set 'set_1'"):
+    with pytest.raises(DataError, match=r"has no feature set 'set_1_\w{12}'"):
         search.check_stored(404, None)
     with pytest.raises(DataError, match="differs from the definitions in 'clicks'"):
         search.check_stored(200, answer(features[0]))
