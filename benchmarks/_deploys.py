@@ -15,7 +15,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import httpx
@@ -236,7 +236,7 @@ class _Deploys:
                 switch.append(count)
             if count != begun + number:
                 return None
-            return Fault(fault.status, fault.passed_on, kill if fault.status is None else _nothing)
+            return replace(fault, act=kill) if fault.status is None else fault
 
         self._proxy.fault = faulty
         self._set_live({live, new})
@@ -251,10 +251,6 @@ class _Deploys:
         self.counts[f"faults ({kind})" if reached else "deploys before a fault"] += 1
         expected = 0 if not reached else -signal.SIGKILL if fault.status is None else 1
         self.wrong += status != expected or now not in ({live, new} if switch else {live})
-
-
-def _nothing() -> None:
-    pass
 
 
 def _no_fault(_number: int, _method: str, _path: str) -> None:
