@@ -5,12 +5,15 @@ from typing import Any
 
 import griffe
 
+import podium.measures
+
 
 class Functions(griffe.Extension):
     """In Python the function hides its module; Griffe sees the module, and would leave both out."""
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
         """Give such modules another name, and point all imports at it."""
+        _export_measures(pkg)
         renamed: dict[str, str] = {}
         for package in list(_modules(pkg)):
             for name, module in list(_submodules(package).items()):
@@ -31,6 +34,20 @@ class Functions(griffe.Extension):
                     path = f"{renamed.get(source, source)}.{imported}"
                     line = member.alias_lineno
                     package.members[name] = griffe.Alias(name, path, parent=package, lineno=line)
+
+
+def _export_measures(pkg: griffe.Module) -> None:
+    """Add the measures, which are public by being registered: their names are in no list."""
+    measures = pkg.members.get("measures")
+    if not isinstance(measures, griffe.Module):
+        return
+    names = []
+    for module in _submodules(measures["definitions"]).values():
+        for name, member in module.members.items():
+            if name in podium.measures.__all__ and isinstance(member, griffe.Function):
+                names.append(name)
+                measures.members[name] = griffe.Alias(name, member.path, parent=measures, lineno=1)
+    measures.exports = [*(measures.exports or []), *names]
 
 
 def _modules(module: griffe.Module) -> Iterator[griffe.Module]:

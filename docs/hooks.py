@@ -89,12 +89,13 @@ def _names() -> str:
     for package in PACKAGES:
         module = root[package]
         lines += ["", f"## podium.{package}", "", "| name | what it is |", "| --- | --- |"]
-        for name in module.exports:
-            value = getattr(import_module(f"podium.{package}"), str(name))
+        imported = import_module(f"podium.{package}")
+        for name in imported.__all__:
+            value = getattr(imported, name)
             if isinstance(value, type | FunctionType):
                 text = inspect.getdoc(value)
             else:  # the documentation of a constant is in the source alone
-                definition = module[str(name)]
+                definition = module[name]
                 text = (
                     definition.final_target if definition.is_alias else definition
                 ).docstring.value
