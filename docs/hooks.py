@@ -84,7 +84,8 @@ def _names() -> str:
     """Every public name of every package, with the first line of its documentation."""
     import griffe
 
-    root = griffe.load("podium")
+    extensions = griffe.load_extensions(Path(__file__).with_name("functions.py"))
+    root = griffe.load("podium", extensions=extensions)
     lines = []
     for package in PACKAGES:
         module = root[package]
