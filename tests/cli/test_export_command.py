@@ -165,8 +165,6 @@ def test_refusals_say_what_to_do() -> None:
     run("export", "ranker.podium", "--to", "opensearch", *options)
     message = fail("export", "lightgbm.txt", "--to", "vespa")
     assert "Podium does not write splits by categories for Vespa" in message
-    message = fail("export", "lightgbm.txt", "--to", "onnx", "--validation", "held.txt")
-    assert "--validation needs a ranker saved by Podium" in message
     message = fail("export", "ranker.podium", "--to", "solr", "-m", "nDCG@5")
     assert "--measure needs --validation" in message
     message = fail("export", "ranker.podium", "--to", "solr", "--format", "letor")

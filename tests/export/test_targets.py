@@ -241,9 +241,9 @@ def test_elasticsearch_before_8_15_is_refused() -> None:
 def test_elasticsearch_limits_say_what_is_added_to_scores() -> None:
     model = replace(_stump(0.5, True), value=np.array([0.0, -2.0, 2.0]), base_score=0.5)
     (limit,) = TARGETS["elasticsearch"].write(request_for(model, "elasticsearch")).limits
-    # Scores of up to 4 are added in single precision: their last digit is worth 2^-22.
+    # Scores of up to 4 are added in single precision: the last digit of 4 is worth 2^-21.
     assert "adds 1.5 to every score" in limit
-    assert f"less than {2**-22:.1g} may tie" in limit
+    assert f"less than {2**-21:.1g} may tie" in limit
     above = replace(model, value=np.array([0.0, 2.0, 3.0]))
     assert TARGETS["elasticsearch"].write(request_for(above, "elasticsearch")).limits == ()
 

@@ -76,7 +76,8 @@ class Elasticsearch(Target):
             "inference_config": {"learning_to_rank": {"feature_extractors": extractors}},
         }
         files = {MODEL: json.dumps(body, allow_nan=False).encode()}
-        return Written(files, (None,) * len(names), _shift_limits(model))
+        limits = (*_infinity_limits(model), *_shift_limits(model))
+        return Written(files, (None,) * len(names), limits)
 
     def read(self, files: Mapping[str, bytes], features: Sequence[Feature]) -> EngineModel:
         """Read the ensemble as Elasticsearch does."""
@@ -150,6 +151,16 @@ def score_shift(model: TreeModel) -> float:
         return max(0.0, -model.base_score)
     leaves = np.where(model.feature < 0, model.value, np.inf)
     return max(0.0, -float(model.base_score + np.minimum.reduceat(leaves, model.roots).sum()))
+
+
+def _infinity_limits(model: TreeModel) -> tuple[str, ...]:
+    at_infinity = (model.feature >= 0) & np.isposinf(model.threshold)
+    if model.strict or not (at_infinity & ~model.missing_left).any():
+        return ()
+    return (
+        "An infinite value goes right at splits by <= infinity, as Elasticsearch takes it for a "
+        "missing one; the ranker sends it left.",
+    )
 
 
 def _shift_limits(model: TreeModel) -> tuple[str, ...]:
