@@ -13,7 +13,7 @@ import re
 import tarfile
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -132,14 +132,13 @@ def _measure(target: str, server: Server, content: Collection, folder: Path, add
     options = ExportSettings(model_name=_MODEL, extractors=definitions.extractors(target))
     export = export_ranker(folder / "web.podium", target, folder / "export", options)
     engine = connect_engine(target, server.url if target == "opensearch" else address)
-    engine.put(export)
+    model = engine.put(export)
     log_features(search, read_queries(queries), folder / "fresh.parquet", settings)
-    logged = read_parquet(folder / "fresh.parquet", Dataset)
-    fresh = _in_index_order(logged, _index_order(target, address))
+    fresh = read_parquet(folder / "fresh.parquet", Dataset)
     ranker = load_ranker(folder / "web.podium")
     scores = ranker.predict(fresh)
     texts = {query.id: query for query in read_queries(queries)}
-    by_engine = _engine_rankings(search, fresh, texts)
+    by_engine = _engine_rankings(search, fresh, texts, model)
     by_service = _service_rankings(folder / "web.podium", ranker, fresh)
     return _compare(fresh, scores, by_engine, by_service, export.manifest.tolerance, train)
 
@@ -170,74 +169,21 @@ def _index(target: str, server: Server, content: Collection) -> str:
         return address
 
 
-def _index_order(target: str, address: str) -> dict[str, int]:
-    """Return the number of each document in the index, by which engines order equal scores."""
-    with httpx.Client(trust_env=False, timeout=60) as client:
-        if target == "solr":
-            body = {"query": "*:*", "sort": "_docid_ asc", "fields": ["id"], "limit": 10**6}
-            documents = client.post(f"{address}/select", json=body).json()["response"]["docs"]
-            return {each["id"]: number for number, each in enumerate(documents)}
-        body = {"size": 5000, "sort": ["_doc"], "_source": False}
-        answer = client.post(f"{address}/_search?scroll=1m", json=body).json()
-        ids: list[str] = []
-        while answer["hits"]["hits"]:
-            ids += [hit["_id"] for hit in answer["hits"]["hits"]]
-            following = {"scroll": "1m", "scroll_id": answer["_scroll_id"]}
-            server = address.rpartition("/")[0]
-            answer = client.post(f"{server}/_search/scroll", json=following).json()
-        return {name: number for number, name in enumerate(ids)}
-
-
-def _in_index_order(data: Dataset, numbers: Mapping[str, int]) -> Dataset:
-    """Put the documents of each query in the order in which an engine puts equal scores."""
-    assert data.document_ids is not None
-    positions = np.array([numbers[name] for name in data.document_ids.to_pylist()])
-    order = np.lexsort((positions, data.query_of_row))
-    return replace(
-        data, features=data.features[order], labels=data.labels[order],
-        document_ids=data.document_ids.take(order),
-    )  # fmt: skip
-
-
 Rankings = dict[str, list[tuple[str, float]]]
 """The documents of each query with their scores, best first."""
 
 
 def _engine_rankings(
-    search: FeatureSearch, data: Dataset, queries: Mapping[str, SearchQuery]
+    search: FeatureSearch, data: Dataset, queries: Mapping[str, SearchQuery], model: str
 ) -> Rankings:
     rankings: Rankings = {}
     with httpx.Client(trust_env=False, timeout=60) as client:
         for name in data.query_ids.to_pylist():
-            request = search.search(queries[name], DEPTH)
-            body = _reranked(search.target, request.content)
-            answer = client.post(f"{search.address}/{request.path}", json=body)
+            request = search.reranked(queries[name], model, DEPTH, DEPTH)
+            answer = client.post(f"{search.address}/{request.path}", json=request.content)
             answer.raise_for_status()
-            rankings[name] = _ranking(search.target, answer.json())
+            rankings[name] = search.ranking(answer.json())
     return rankings
-
-
-def _reranked(target: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Return the search that a log sends, with the exported model in place of the logging."""
-    if target == "opensearch":
-        parameters = body["query"]["bool"].pop("filter")[0]["sltr"]["params"]
-        del body["ext"]
-        query = {
-            "rescore_query": {"sltr": {"model": _MODEL, "params": parameters}},
-            "query_weight": 0,
-            "rescore_query_weight": 1,
-        }
-        return {**body, "rescore": {"window_size": DEPTH, "query": query}}
-    efi = " ".join(re.findall(r"efi\.\S+?=\$\w+", " ".join(body["fields"])))
-    parameters = {**body["params"], "rq": f"{{!ltr model={_MODEL} reRankDocs={DEPTH} {efi}}}"}
-    return {**body, "fields": ["id", "score"], "params": parameters}
-
-
-def _ranking(target: str, answer: Any) -> list[tuple[str, float]]:
-    if target == "opensearch":
-        return [(hit["_id"], float(np.float32(hit["_score"]))) for hit in answer["hits"]["hits"]]
-    documents = answer["response"]["docs"]
-    return [(each["id"], float(np.float32(each["score"]))) for each in documents]
 
 
 def _service_rankings(path: Path, ranker: Ranker, data: Dataset) -> Rankings:

@@ -206,12 +206,12 @@ class JudgingService:
         unit.keep_states()
         return outcome
 
-    def assessor(self, unit: UnitOfWork, project: ProjectRow, who: LeaseHolder) -> JudgingMember:
+    def assessor(self, unit: UnitOfWork, project: ProjectRow, who: LeaseHolder) -> Assessor:
         """Someone who judges in a transaction."""
-        return JudgingMember(unit, self, project, who)
+        return Assessor(unit, self, project, who)
 
 
-class JudgingMember:
+class Assessor:
     """Someone who judges in a project, within a transaction.
 
     Args:
