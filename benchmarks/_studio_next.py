@@ -11,7 +11,7 @@ from sqlalchemy import Engine, text
 from benchmarks._studio_server import create_data
 from podium.studio.judging.leases import LeaseHolder
 from podium.studio.judging.next_task import NextTask
-from podium.studio.judging.service import Answer, Assessor, JudgingService
+from podium.studio.judging.service import Answer, JudgingMember, JudgingService
 from podium.studio.judging.unit_of_work import LeasedTask, UnitOfWork
 from podium.studio.projects.service import ProjectSettings, create_project, project_row
 from podium.studio.settings import Settings
@@ -72,7 +72,7 @@ class _Judge:
         self._lease = lease
         return took
 
-    def _assessor(self, unit: UnitOfWork) -> Assessor:
+    def _assessor(self, unit: UnitOfWork) -> JudgingMember:
         return self._service.assessor(unit, self._project, LeaseHolder(_PERSON, "tab"))
 
 

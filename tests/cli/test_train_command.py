@@ -197,7 +197,7 @@ def test_tune_saves_the_best(folder: Path) -> None:
         (("train", "flat.txt", "m", "-s", "linear"), "in each of 5 queries all labels are equal"),
         (("train", "blank.txt", "m", "--labels", "other.qrels"), "none of the 1000 documents"),
         (("tune", "train.txt", "m", "--validation", "held.txt", "--try", "x"), "name=value,value"),
-        (("predict", "train.txt", "held.txt"), "not a saved ranker"),
+        (("predict", "train.txt", "held.txt"), "neither a saved ranker nor a model"),
     ],
 )
 def test_mistakes_are_one_line(arguments: tuple[str, ...], message: str) -> None:

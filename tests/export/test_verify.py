@@ -427,3 +427,21 @@ def test_never_missing_golden_rows_have_all_values(ranker: TreeRanker, tmp_path:
     assert not np.isnan(export.golden_rows().values).any()
     assert export.manifest.features[0].absent == 0.0
     assert verify_export(export).holds
+
+
+def test_a_default_of_an_extractor_is_what_the_ranker_gets(
+    ranker: TreeRanker, tmp_path: Path
+) -> None:
+    """Documents without the value have it in the engine, so golden rows have no absent one."""
+    name = "f1"
+    extractor = {
+        "class": "org.apache.solr.ltr.feature.FieldValueFeature",
+        "params": {"field": "clicks", "defaultValue": "0.25"},
+    }
+    settings = ExportSettings(extractors={name: extractor})
+    export = export_ranker(ranker, "solr", tmp_path / "export", settings)
+    values = export.golden_rows().values
+    assert not np.isnan(values[:, 0]).any()
+    assert (values[:, 0] == 0.25).any()
+    assert np.isnan(values[:, 1:]).any()
+    assert verify_export(export).holds

@@ -14,7 +14,8 @@ from podium.cli.printing import print_table
 from podium.cli.text import shown
 
 if TYPE_CHECKING:
-    from podium.export import DeploymentEngine, ExportFolder, Reference, StoredModels
+    from podium.export import DeploymentEngine, ExportFolder
+    from podium.export.live import Reference, StoredModels
 
 app = typer.Typer(
     help="Versions of a ranker in a running engine: put, list, switch, roll back, delete.",

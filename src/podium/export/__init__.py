@@ -9,28 +9,24 @@ except ImportError as error:
     raise MissingPackageError("scikit-learn", extra="export") from error
 
 from podium.export.deployments import (
-    Deployment,
     delete_stored,
     deploy_export,
     roll_back,
     switch_version,
 )
 from podium.export.folder import ExportFolder, GoldenRows
-from podium.export.live import DeploymentEngine, LiveEngine, Reference, StoredModels
+from podium.export.live import DeploymentEngine, LiveEngine
 from podium.export.live.connect import connect_engine
 from podium.export.texts import export_text_ranker, verify_text_export
 from podium.export.verifying import Verification, verify_export
 from podium.export.writing import ExportSettings, export_ranker
 
 __all__ = [
-    "Deployment",
     "DeploymentEngine",
     "ExportFolder",
     "ExportSettings",
     "GoldenRows",
     "LiveEngine",
-    "Reference",
-    "StoredModels",
     "Verification",
     "connect_engine",
     "delete_stored",

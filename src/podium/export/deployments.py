@@ -73,14 +73,30 @@ def deploy_export(
 
 
 def switch_version(version: str, engine: DeploymentEngine) -> None:
-    """Let searches refer to a version that is in an engine."""
+    """Let searches refer to a version that is in an engine.
+
+    Example:
+        >>> from podium.export import connect_engine
+        >>> engine = connect_engine("opensearch", "http://localhost:1")
+        >>> switch_version("podium-shop-1a2b3c4d5e6f", engine)
+        Traceback (most recent call last):
+        podium.errors.DataError: OpenSearch cannot be reached (ConnectError). ...
+    """
     name = model_name(version)
     _require_there(version, engine)
     _switch(engine, name, engine.reference(name), version)
 
 
 def roll_back(name: str, engine: DeploymentEngine) -> str:
-    """Let searches refer to the version before, which is returned."""
+    """Let searches refer to the version before, which is returned.
+
+    Example:
+        >>> from podium.export import connect_engine
+        >>> engine = connect_engine("opensearch", "http://localhost:1")
+        >>> roll_back("shop", engine)
+        Traceback (most recent call last):
+        podium.errors.DataError: OpenSearch cannot be reached (ConnectError). ...
+    """
     seen = engine.reference(name)
     if seen.previous is None:
         raise DataError(
@@ -98,6 +114,13 @@ def delete_stored(name: str, engine: DeploymentEngine) -> None:
     Raises:
         ArgumentError: If searches refer to the version, if a model uses the feature set, or if the
             name is not one that Podium gives.
+
+    Example:
+        >>> from podium.export import connect_engine
+        >>> engine = connect_engine("opensearch", "http://localhost:1")
+        >>> delete_stored("podium-shop-1a2b3c4d5e6f", engine)
+        Traceback (most recent call last):
+        podium.errors.DataError: OpenSearch cannot be reached (ConnectError). ...
     """
     is_version = not is_feature_set(name) and not is_leftover(name)
     if is_version:

@@ -224,7 +224,7 @@ def _linear_scales(model: LinearModel, sample: Floats | None) -> Doubles:
     known = sizes > 0
     scales = np.ones(len(sizes))
     if known.any():
-        typical = np.exp2(np.log2(sizes[known]).mean())
+        typical = np.exp(np.log(sizes[known]).mean())
         scales[known] = typical / sizes[known]
     if sample is not None:
         for column in range(len(sizes)):
@@ -232,5 +232,5 @@ def _linear_scales(model: LinearModel, sample: Floats | None) -> Doubles:
             values = values[np.isfinite(values) & (values > 0)]
             if len(values):
                 scales[column] = np.median(values)
-    exponents = np.clip(np.round(np.log2(scales)), -_MOST_EXPONENT, _MOST_EXPONENT)
-    return np.exp2(exponents)
+    exponents = np.clip(np.round(np.log(scales) / np.log(2.0)), -_MOST_EXPONENT, _MOST_EXPONENT)
+    return np.ldexp(1.0, exponents.astype(np.int64))

@@ -28,7 +28,7 @@ from podium.export.reading import Model, model_of_ranker, read_model
 from podium.export.reference import reference_bytes
 from podium.export.scorers import LinearModel
 from podium.export.targets import TARGETS
-from podium.export.targets.base import Request, Target, engine_names
+from podium.export.targets.base import EngineModel, Request, engine_names
 from podium.export.trees import TreeModel
 from podium.export.verifying import score_tolerance
 from podium.kernels import Doubles, Floats
@@ -133,13 +133,15 @@ def export_ranker(
         negative=writer.negative_values,
         unlike=written.unlike,
     )
-    scores = _scores(fitted, model, values)
     features = tuple(
         Feature(name, engine_name, absent)
         for name, engine_name, absent in zip(
             model.feature_names, names, written.absent, strict=True
         )
     )
+    engine_model = writer.read(written.files, features)
+    values = _with_defaults(values, engine_model.absent, features)
+    scores = _scores(fitted, model, values)
     tolerance = score_tolerance(writer.name, model, values)
     manifest = ExportManifest(
         target=writer.name,
@@ -158,7 +160,7 @@ def export_ranker(
         definitions=definitions,
     )
     files = {**written.files, REFERENCE: reference_bytes(model)}
-    _check(writer, written.files, features, GoldenRows(values, scores), tolerance)
+    _check(writer.title, engine_model, GoldenRows(values, scores), tolerance)
     inputs = [*options.inputs, *([] if isinstance(ranker, Ranker) else [ranker])]
     return write_folder(folder, manifest, GoldenRows(values, scores), files, inputs)
 
@@ -194,18 +196,18 @@ def _by_engine_name(
     return known
 
 
-def _check(
-    writer: Target,
-    files: Mapping[str, bytes],
-    features: tuple[Feature, ...],
-    golden: GoldenRows,
-    tolerance: Doubles,
-) -> None:
-    scores = writer.read(files, features).predict(golden.values)
-    off = np.abs(scores - golden.scores)
+def _with_defaults(values: Doubles, absent: Doubles, features: tuple[Feature, ...]) -> Doubles:
+    """Fill in what extractors give documents without a value: the ranker gets it, too."""
+    known = np.array([np.nan if each.absent is None else each.absent for each in features])
+    default = np.isfinite(absent) & (absent != known)
+    return np.where(np.isnan(values) & default, absent, values)
+
+
+def _check(title: str, written: EngineModel, golden: GoldenRows, tolerance: Doubles) -> None:
+    off = np.abs(written.predict(golden.values) - golden.scores)
     if not (off <= tolerance).all():
         raise DataError(
-            f"{writer.title} would score a golden row {off.max():.3g} off, and nothing is written",
+            f"{title} would score a golden row {off.max():.3g} off, and nothing is written",
             hint="Report this as an error of Podium, with the model.",
         )
 

@@ -18,7 +18,7 @@ from podium.features.feature_log import (
 )
 from podium.features.feature_search import EngineRequest, FeatureSearch, feature_search
 from podium.features.queries_file import read_queries
-from podium.features.query_check import QueryDifference, QueryVerification, verify_queries
+from podium.features.query_check import QueryVerification, verify_queries
 from podium.features.rows import FeatureRows
 from podium.features.search_query import LoggedDocument, SearchQuery
 from podium.features.targets import detect_target
@@ -36,7 +36,6 @@ __all__ = [
     "FunctionSource",
     "LogSettings",
     "LoggedDocument",
-    "QueryDifference",
     "QuerySource",
     "QueryVerification",
     "RankerSource",

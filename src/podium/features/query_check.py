@@ -101,6 +101,21 @@ def verify_queries(
 
     Raises:
         DataError: If the engine does not answer, or has another feature set.
+
+    Example:
+        >>> import tempfile
+        >>> from podium.export import export_ranker
+        >>> from podium.features import (
+        ...     FeatureDefinition, FeatureDefinitions, FieldSource, SearchQuery, feature_search
+        ... )
+        >>> from podium.rankers import LinearRanker
+        >>> ranker = LinearRanker("ListNet()").fit([[1.0], [2.0]], [0, 1], group=[2])
+        >>> export = export_ranker(ranker, "opensearch", tempfile.mkdtemp())
+        >>> definitions = FeatureDefinitions((FeatureDefinition("f1", FieldSource("clicks")),))
+        >>> search = feature_search(definitions, "opensearch", "http://localhost:1/shop")
+        >>> verify_queries(export, search, [SearchQuery("q1", "red shoes")])
+        Traceback (most recent call last):
+        podium.errors.DataError: OpenSearch cannot be reached (ConnectError). ...
     """
     if not 1 <= top <= depth <= MOST_DOCUMENTS:
         raise ArgumentError(

@@ -206,12 +206,12 @@ class JudgingService:
         unit.keep_states()
         return outcome
 
-    def assessor(self, unit: UnitOfWork, project: ProjectRow, who: LeaseHolder) -> Assessor:
+    def assessor(self, unit: UnitOfWork, project: ProjectRow, who: LeaseHolder) -> JudgingMember:
         """Someone who judges in a transaction."""
-        return Assessor(unit, self, project, who)
+        return JudgingMember(unit, self, project, who)
 
 
-class Assessor:
+class JudgingMember:
     """Someone who judges in a project, within a transaction.
 
     Args:
