@@ -36,8 +36,8 @@ class Server(ABC):
     server when its parent ends, so none outlives tests that were killed.
 
     Args:
-        optimized: Whether Java compiles as in production. Tests have the quick compiler alone: their
-            servers live for minutes.
+        optimized: Whether Java compiles as in production. Tests have the quick compiler alone:
+            their servers live for minutes.
     """
 
     ready_path: str

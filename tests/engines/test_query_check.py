@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,29 +71,14 @@ def prepared(target: str, url: str, models: str, folder: Path) -> Ranked:
     return ranked
 
 
-def opensearch_index(server, name: str, shards: int) -> str:
-    fill_opensearch(server.url, "one_shard", {})
-    with httpx.Client(base_url=server.url, trust_env=False, timeout=120) as client:
-        mappings = client.get("/one_shard").json()["one_shard"]["mappings"]
-        client.delete("/one_shard")
-        settings = {"number_of_shards": shards, "number_of_replicas": 0}
-        client.put(f"/{name}", json={"settings": settings, "mappings": mappings}).raise_for_status()
-        lines = []
-        for identity, document in CONTENT.documents.items():
-            lines += [json.dumps({"index": {"_id": identity}}), json.dumps(document)]
-        headers = {"content-type": "application/x-ndjson"}
-        content = "\n".join([*lines, ""])
-        client.post(f"/{name}/_bulk?refresh=true", content=content, headers=headers)
-    return f"{server.url}/{name}"
-
-
 @pytest.fixture(scope="module", params=["opensearch-1", "opensearch-3", "solr-1"])
 def ranked(request, tmp_path_factory):
     engine, _, shards = request.param.partition("-")
     folder = tmp_path_factory.mktemp("ranked")
     if engine == "opensearch":
         server = request.getfixturevalue("opensearch_ltr")
-        url = opensearch_index(server, f"checked{shards}", int(shards))
+        name = f"checked{shards}"
+        url = fill_opensearch(server.url, name, CONTENT.documents, shards=int(shards))
         yield prepared(engine, url, server.url, folder)
         return
     server = request.getfixturevalue("solr_9")
