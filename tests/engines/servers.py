@@ -123,9 +123,21 @@ class Server(ABC):
 
 
 class OpenSearchServer(Server):
-    """OpenSearch, with its learning-to-rank plugin if that is installed."""
+    """OpenSearch, with its learning-to-rank plugin if that is installed.
+
+    Args:
+        joins: The server whose cluster it joins; by default it begins one.
+        optimized: Whether Java compiles as in production.
+    """
 
     ready_path = "/_cluster/health?wait_for_status=yellow&timeout=1s"
+
+    def __init__(self, joins: OpenSearchServer | None = None, *, optimized: bool = False) -> None:
+        super().__init__(optimized=optimized)
+        self.transport_port = free_port()
+        self.cluster = "cluster.initial_cluster_manager_nodes: [first]\nnode.name: first"
+        if joins is not None:
+            self.cluster = f'discovery.seed_hosts: ["127.0.0.1:{joins.transport_port}"]'
 
     def prepare(self) -> None:
         """Copy the distribution: it writes into its own folders, and resolves links."""
@@ -135,10 +147,10 @@ class OpenSearchServer(Server):
             shutil.copytree(PLUGIN, home / "plugins/opensearch-ltr")
         (home / "config/opensearch.yml").write_text(
             f"""\
-discovery.type: single-node
+{self.cluster}
 network.host: 127.0.0.1
 http.port: {self.port}
-transport.port: {free_port()}
+transport.port: {self.transport_port}
 path.data: {self.folder / "data"}
 path.logs: {self.folder / "logs"}
 # A disk that is fuller than others like it must not make indices read-only.

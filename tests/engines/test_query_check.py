@@ -22,6 +22,7 @@ from podium.features import (
     verify_queries,
 )
 from podium.rankers import TreeRanker
+from tests.engines.servers import OpenSearchServer
 from tests.features.collection import DEFINITIONS, collection, fill_opensearch, fill_solr
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
@@ -151,3 +152,26 @@ def test_an_old_model_under_the_name_is_found(ranked, tmp_path):
     version = ranked.put(export_ranker(old, ranked.target, tmp_path / "old", options))
     found = check(ranked, model=version)
     assert found.differing == found.queries > 0
+
+
+@pytest.mark.long
+def test_shards_with_a_replica_each_rank_as_the_ranker(opensearch_ltr, tmp_path):
+    """Copies of a shard differ in what is deleted but still counted, so requests name one copy."""
+    with OpenSearchServer(joins=opensearch_ltr):
+        replicated = fill_opensearch(
+            opensearch_ltr.url, "replicated", CONTENT.documents, shards=3, replicas=1
+        )
+        with httpx.Client(base_url=replicated, trust_env=False, timeout=300) as client:
+            for name in [*CONTENT.documents][::3]:
+                client.put(f"/_doc/{name}", json=CONTENT.documents[name]).raise_for_status()
+            health = f"{opensearch_ltr.url}/_cluster/health/replicated"
+            green = client.get(health, params={"wait_for_status": "green", "timeout": "120s"})
+            assert green.json()["status"] == "green"
+            client.post("/_refresh").raise_for_status()
+        ranked = prepared("opensearch", replicated, opensearch_ltr.url, tmp_path)
+        try:
+            for _ in range(4):
+                found = check(ranked)
+                assert found.holds, found.differences
+        finally:
+            httpx.delete(replicated, trust_env=False, timeout=120).raise_for_status()

@@ -152,7 +152,12 @@ def batches(items: list[Any], size: int = 2000) -> Iterator[list[Any]]:
 
 
 def fill_opensearch(
-    url: str, index: str, documents: dict[str, dict[str, Any]], *, shards: int = 1, replicas: int = 0
+    url: str,
+    index: str,
+    documents: dict[str, dict[str, Any]],
+    *,
+    shards: int = 1,
+    replicas: int = 0,
 ) -> str:
     """Index documents, by default into one shard; return the address of the index."""
     properties = {
