@@ -233,4 +233,5 @@ def _linear_scales(model: LinearModel, sample: Floats | None) -> Doubles:
             if len(values):
                 scales[column] = np.median(values)
     exponents = np.clip(np.round(np.log(scales) / np.log(2.0)), -_MOST_EXPONENT, _MOST_EXPONENT)
-    return np.ldexp(1.0, exponents.astype(np.int64))
+    powers: Doubles = np.ldexp(1.0, exponents.astype(np.int64))
+    return powers
