@@ -159,7 +159,7 @@ def fill_opensearch(
     shards: int = 1,
     replicas: int = 0,
 ) -> str:
-    """Index documents, by default into one shard; return the address of the index."""
+    """Index documents in place of others, by default into one shard; return the address."""
     properties = {
         "title": {"type": "text"}, "body": {"type": "text"}, "kind": {"type": "keyword"},
         "clicks": {"type": "float"}, "days": {"type": "integer"},
@@ -169,6 +169,7 @@ def fill_opensearch(
         "mappings": {"properties": properties},
     }
     with httpx.Client(base_url=url, trust_env=False, timeout=120) as client:
+        client.delete(f"/{index}")
         client.put(f"/{index}", json=body).raise_for_status()
         for batch in batches(list(documents.items())):
             lines = []
