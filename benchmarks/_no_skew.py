@@ -2,7 +2,8 @@
 
 A made-up collection (and CACM, where it is) is indexed, its features are logged by their
 definitions, a ranker is trained on the log and exported. Then every query is ranked three times: by
-the engine with the exported model, by the ranker on a fresh log, and by ``podium serve``.
+the engine with the exported model, by the ranker on a fresh log, and by ``podium serve``. The live
+check by queries compares the same, also on three shards, and must find features that are swapped.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import re
 import tarfile
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +24,18 @@ import numpy as np
 from benchmarks._report import Report
 from benchmarks._serving_processes import served
 from podium.data import Dataset, read_parquet, read_qrels
-from podium.export import ExportSettings, connect_engine, export_ranker
+from podium.export import ExportFolder, ExportSettings, connect_engine, export_ranker
 from podium.features import (
     FeatureDefinitions,
     FeatureSearch,
     LogSettings,
+    QueryVerification,
     SearchQuery,
     feature_search,
     log_features,
     read_queries,
     upload_feature_set,
+    verify_queries,
 )
 from podium.kernels import Doubles
 from podium.rankers import Ranker, TreeRanker, load_ranker
@@ -49,6 +52,7 @@ from tests.features.collection import (
 CACM = Path(__file__).parents[2] / "shared/data/text/cacm"
 DEPTH, TOP = 100, 10
 _MODEL = "no_skew"
+_SWAPPED = ("title_match", "body_match")
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,8 @@ class Skew:
         largest: The largest difference of a score between engine and ranker.
         bound: What the export says rounding explains.
         changed_values: Feature values that differ between the two logs.
+        checked: What the live check by queries finds.
+        faulty: What it finds where two features of the deployed model are swapped.
     """
 
     queries: int
@@ -70,6 +76,8 @@ class Skew:
     largest: float
     bound: float
     changed_values: int
+    checked: QueryVerification
+    faulty: QueryVerification
 
 
 def check_no_skew(report: Report, documents: int, queries: int) -> None:
@@ -102,46 +110,103 @@ def check_no_skew(report: Report, documents: int, queries: int) -> None:
                 report.check(f"{what}other top 10 by service", skew.served_tops, 0, False, "")
                 report.check(f"{what}changed values", skew.changed_values, 0, False, "")
                 report.check(f"{what}score difference", skew.largest, skew.bound, False, "")
+                _check_live(report, what, skew.checked, skew.faulty)
+            if target == "opensearch":
+                with tempfile.TemporaryDirectory() as folder:
+                    found = _on_shards(server, collections["made-up"], Path(folder), 3)
+                _check_live(report, f"{title}, made-up, 3 shards: ", *found)
+
+
+def _check_live(
+    report: Report, what: str, checked: QueryVerification, faulty: QueryVerification
+) -> None:
+    report.check(f"{what}other top 10 by the live check", checked.differing, 0, False, "")
+    report.check(f"{what}queries it compares", checked.queries, 1, unit="")
+    report.check(f"{what}other top 10 with swapped features", faulty.differing, 1, unit="")
+    if checked.wider:
+        report.note(
+            f"{what}{checked.wider:,} of {checked.queries:,} queries have documents beyond the "
+            f"first {DEPTH} of the whole index, as each shard reranks its own"
+        )
 
 
 def measure_skew(target: str, server: Server, content: Collection, folder: Path) -> Skew:
     """Index, log, train, export and rank by engine, service and ranker."""
     address = _index(target, server, content)
     try:
-        return _measure(target, server, content, folder, address)
+        return _measure(_Deployed(target, server, content, folder, address))
     finally:
         _clear(target, server)
 
 
-def _measure(target: str, server: Server, content: Collection, folder: Path, address: str) -> Skew:
-    (folder / "features.toml").write_text(DEFINITIONS)
-    definitions = FeatureDefinitions.read(folder / "features.toml")
-    queries = content.write_queries(folder / "queries.jsonl")
-    judgments = read_qrels(content.write_qrels(folder / "judgments.qrels"))
-    search = feature_search(definitions, target, address, f"{_MODEL}_log")
-    upload_feature_set(search)
-    settings = LogSettings(DEPTH)
-    log_features(
-        search, read_queries(queries), folder / "train.parquet", settings,
-        relabel=lambda block: block.relabel(judgments, part=True),
-    )  # fmt: skip
-    train = read_parquet(folder / "train.parquet", Dataset)
-    TreeRanker("LambdaMART", n_estimators=100, min_child_samples=5).fit(train).save(
-        folder / "web.podium"
+def _on_shards(
+    server: Server, content: Collection, folder: Path, shards: int
+) -> tuple[QueryVerification, QueryVerification]:
+    """Return what the live check finds in OpenSearch, for an index of several shards."""
+    _clear("opensearch", server)
+    address = fill_opensearch(server.url, _MODEL, content.documents, shards=shards)
+    try:
+        return _live_checks(_Deployed("opensearch", server, content, folder, address))
+    finally:
+        _clear("opensearch", server)
+
+
+class _Deployed:
+    """A ranker that was trained on a log of an engine's features, and is in that engine."""
+
+    def __init__(
+        self, target: str, server: Server, content: Collection, folder: Path, address: str
+    ) -> None:
+        (folder / "features.toml").write_text(DEFINITIONS)
+        definitions = FeatureDefinitions.read(folder / "features.toml")
+        judgments = read_qrels(content.write_qrels(folder / "judgments.qrels"))
+        self.folder, self.target = folder, target
+        self.queries = list(read_queries(content.write_queries(folder / "queries.jsonl")))
+        self.search = feature_search(definitions, target, address, f"{_MODEL}_log")
+        upload_feature_set(self.search)
+        log_features(
+            self.search, self.queries, folder / "train.parquet", LogSettings(DEPTH),
+            relabel=lambda block: block.relabel(judgments, part=True),
+        )  # fmt: skip
+        self.train = read_parquet(folder / "train.parquet", Dataset)
+        TreeRanker("LambdaMART", n_estimators=100, min_child_samples=5).fit(self.train).save(
+            folder / "web.podium"
+        )
+        self.extractors = definitions.extractors(target)
+        self.export = self.exported("export", self.extractors)
+        self.engine = connect_engine(target, server.url if target == "opensearch" else address)
+        self.model = self.engine.put(self.export)
+
+    def exported(self, name: str, extractors: Mapping[str, Any]) -> ExportFolder:
+        """Export the ranker with extractors of its features."""
+        options = ExportSettings(model_name=_MODEL, extractors=extractors)
+        return export_ranker(self.folder / "web.podium", self.target, self.folder / name, options)
+
+
+def _live_checks(deployed: _Deployed) -> tuple[QueryVerification, QueryVerification]:
+    """Check what is deployed by queries, and a model whose features are swapped."""
+    of = deployed.extractors
+    first, second = _SWAPPED
+    swapped = {**of, first: of[second], second: of[first]}
+    wrong = deployed.engine.put(deployed.exported("wrong", swapped))
+    checked, faulty = (
+        verify_queries(deployed.export, deployed.search, deployed.queries, depth=DEPTH, model=model)
+        for model in (deployed.model, wrong)
     )
-    options = ExportSettings(model_name=_MODEL, extractors=definitions.extractors(target))
-    export = export_ranker(folder / "web.podium", target, folder / "export", options)
-    engine = connect_engine(target, server.url if target == "opensearch" else address)
-    engine.put(export)
-    log_features(search, read_queries(queries), folder / "fresh.parquet", settings)
-    logged = read_parquet(folder / "fresh.parquet", Dataset)
-    fresh = _in_index_order(logged, _index_order(target, address))
+    return checked, faulty
+
+
+def _measure(deployed: _Deployed) -> Skew:
+    folder, search = deployed.folder, deployed.search
+    log_features(search, deployed.queries, folder / "fresh.parquet", LogSettings(DEPTH))
+    fresh = read_parquet(folder / "fresh.parquet", Dataset)
     ranker = load_ranker(folder / "web.podium")
-    scores = ranker.predict(fresh)
-    texts = {query.id: query for query in read_queries(queries)}
-    by_engine = _engine_rankings(search, fresh, texts)
-    by_service = _service_rankings(folder / "web.podium", ranker, fresh)
-    return _compare(fresh, scores, by_engine, by_service, export.manifest.tolerance, train)
+    texts = {query.id: query for query in deployed.queries}
+    rankings = _Rankings(
+        by_engine=_engine_rankings(search, fresh, texts, deployed.model),
+        by_service=_service_rankings(folder / "web.podium", ranker, fresh),
+    )
+    return _compare(fresh, ranker.predict(fresh), rankings, deployed)
 
 
 def _clear(target: str, server: Server) -> None:
@@ -170,74 +235,27 @@ def _index(target: str, server: Server, content: Collection) -> str:
         return address
 
 
-def _index_order(target: str, address: str) -> dict[str, int]:
-    """Return the number of each document in the index, by which engines order equal scores."""
-    with httpx.Client(trust_env=False, timeout=60) as client:
-        if target == "solr":
-            body = {"query": "*:*", "sort": "_docid_ asc", "fields": ["id"], "limit": 10**6}
-            documents = client.post(f"{address}/select", json=body).json()["response"]["docs"]
-            return {each["id"]: number for number, each in enumerate(documents)}
-        body = {"size": 5000, "sort": ["_doc"], "_source": False}
-        answer = client.post(f"{address}/_search?scroll=1m", json=body).json()
-        ids: list[str] = []
-        while answer["hits"]["hits"]:
-            ids += [hit["_id"] for hit in answer["hits"]["hits"]]
-            following = {"scroll": "1m", "scroll_id": answer["_scroll_id"]}
-            server = address.rpartition("/")[0]
-            answer = client.post(f"{server}/_search/scroll", json=following).json()
-        return {name: number for number, name in enumerate(ids)}
-
-
-def _in_index_order(data: Dataset, numbers: Mapping[str, int]) -> Dataset:
-    """Put the documents of each query in the order in which an engine puts equal scores."""
-    assert data.document_ids is not None
-    positions = np.array([numbers[name] for name in data.document_ids.to_pylist()])
-    order = np.lexsort((positions, data.query_of_row))
-    return replace(
-        data, features=data.features[order], labels=data.labels[order],
-        document_ids=data.document_ids.take(order),
-    )  # fmt: skip
-
-
 Rankings = dict[str, list[tuple[str, float]]]
 """The documents of each query with their scores, best first."""
 
 
+@dataclass(frozen=True)
+class _Rankings:
+    by_engine: Rankings
+    by_service: Rankings
+
+
 def _engine_rankings(
-    search: FeatureSearch, data: Dataset, queries: Mapping[str, SearchQuery]
+    search: FeatureSearch, data: Dataset, queries: Mapping[str, SearchQuery], model: str
 ) -> Rankings:
     rankings: Rankings = {}
     with httpx.Client(trust_env=False, timeout=60) as client:
         for name in data.query_ids.to_pylist():
-            request = search.search(queries[name], DEPTH)
-            body = _reranked(search.target, request.content)
-            answer = client.post(f"{search.address}/{request.path}", json=body)
+            request = search.reranked(queries[name], model, DEPTH, DEPTH)
+            answer = client.post(f"{search.address}/{request.path}", json=request.content)
             answer.raise_for_status()
-            rankings[name] = _ranking(search.target, answer.json())
+            rankings[name] = search.ranking(answer.json())
     return rankings
-
-
-def _reranked(target: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Return the search that a log sends, with the exported model in place of the logging."""
-    if target == "opensearch":
-        parameters = body["query"]["bool"].pop("filter")[0]["sltr"]["params"]
-        del body["ext"]
-        query = {
-            "rescore_query": {"sltr": {"model": _MODEL, "params": parameters}},
-            "query_weight": 0,
-            "rescore_query_weight": 1,
-        }
-        return {**body, "rescore": {"window_size": DEPTH, "query": query}}
-    efi = " ".join(re.findall(r"efi\.\S+?=\$\w+", " ".join(body["fields"])))
-    parameters = {**body["params"], "rq": f"{{!ltr model={_MODEL} reRankDocs={DEPTH} {efi}}}"}
-    return {**body, "fields": ["id", "score"], "params": parameters}
-
-
-def _ranking(target: str, answer: Any) -> list[tuple[str, float]]:
-    if target == "opensearch":
-        return [(hit["_id"], float(np.float32(hit["_score"]))) for hit in answer["hits"]["hits"]]
-    documents = answer["response"]["docs"]
-    return [(each["id"], float(np.float32(each["score"]))) for each in documents]
 
 
 def _service_rankings(path: Path, ranker: Ranker, data: Dataset) -> Rankings:
@@ -264,14 +282,9 @@ def _service_rankings(path: Path, ranker: Ranker, data: Dataset) -> Rankings:
     return rankings
 
 
-def _compare(
-    data: Dataset,
-    scores: Doubles,
-    by_engine: Rankings,
-    by_service: Rankings,
-    bound: float,
-    train: Dataset,
-) -> Skew:
+def _compare(data: Dataset, scores: Doubles, rankings: _Rankings, deployed: _Deployed) -> Skew:
+    by_engine, by_service = rankings.by_engine, rankings.by_service
+    checked, faulty = _live_checks(deployed)
     engine_tops = served_tops = 0
     largest = 0.0
     for number, query in enumerate(data):
@@ -287,7 +300,10 @@ def _compare(
             continue
         differences = [abs(score - score_of[name]) for name, score in by_engine[query.id]]
         largest = max(largest, *differences)
-    return Skew(len(data), engine_tops, served_tops, largest, bound, _changed_values(train, data))
+    return Skew(
+        len(data), engine_tops, served_tops, largest, deployed.export.manifest.tolerance,
+        _changed_values(deployed.train, data), checked, faulty,
+    )  # fmt: skip
 
 
 def _changed_values(train: Dataset, fresh: Dataset) -> int:

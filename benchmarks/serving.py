@@ -23,6 +23,7 @@ import numpy as np
 from benchmarks._drift_rates import drift_rates
 from benchmarks._no_skew import check_no_skew
 from benchmarks._report import Report, median_seconds, wants_quick
+from benchmarks._search_speed import check_search_speed
 from benchmarks._serving_load import has_wrk, requests_per_second
 from benchmarks._serving_processes import Client, empty_served, resident_bytes, served
 from podium.data import Dataset
@@ -53,6 +54,7 @@ def main() -> None:
     drift_rates(report, 40 if quick else 1000)
     if not quick:  # engines take a minute to start
         check_no_skew(report, documents=15_000, queries=1000)
+        check_search_speed(report, documents=15_000, queries=200, repeats=5)
     report.finish()
 
 

@@ -13,6 +13,7 @@ import podium
 from podium.aggregation import borda, reciprocal_rank
 from podium.data import Dataset, convert, format_of, read_jsonl, to_top_k
 from podium.errors import ArgumentError, DataError, MissingPackageError, PodiumError
+from podium.features.feature_search import QueryRefusedError
 from podium.judging import Habits, Overlap, SimulatedAssessor, estimate_workload, rotate
 from podium.losses import LambdaLoss, ListMLE, parse_loss
 from podium.measures import Conventions, compare, evaluate, nDCG, parse_measure
@@ -137,6 +138,7 @@ def test_no_other_error_is_for_callers() -> None:
     package = Path(podium.__file__).parent
     raised = re.compile(r"raise (\w+)\(")
     ours = {kind.__name__ for kind in _kinds(PodiumError)} | {
+        QueryRefusedError.__name__,
         "unknown",
         "unknown_measure",
         "unknown_name",

@@ -77,7 +77,19 @@ def test_a_changed_file_alone_ends_with_status_1() -> None:
     assert lines[1:] == [
         "  rank-profile.sd is not as it was written",
         "  feature f1 is read from the field of f2",
+        "  not checked: a running engine: no URL was given",
     ]
+    done = podium("verify", "renamed", "--json")
+    content = json.loads(done.stdout)
+    assert (done.returncode, content["holds"], content["off"]) == (1, False, [])
+    assert content["unchecked"] == ["a running engine: no URL was given"]
+
+
+def test_queries_are_compared_with_an_engine_and_definitions() -> None:
+    run("export", "ranker.podium", "--to", "vespa", "-o", "queried")
+    done = podium("verify", "queried", "--queries", "q.tsv")
+    assert done.returncode == 1
+    assert "--queries needs URL and --definitions" in " ".join(done.stderr.decode().split())
 
 
 def test_the_manifest_has_the_measure_on_validation_data() -> None:

@@ -22,8 +22,7 @@ from tests.ports import free_port
 _USER, _GROUP = "nobody", "nogroup"
 _START_SECONDS = 240.0
 """On two shared cores a start takes more than a minute."""
-_JAVA_OPTIONS = ["-Xms512m", "-Xmx768m", "-XX:TieredStopAtLevel=1"]
-"""The quick compiler alone: a server of tests lives for minutes."""
+_MEMORY = ["-Xms512m", "-Xmx768m"]
 
 
 class NotStartedError(RuntimeError):
@@ -35,14 +34,19 @@ class Server(ABC):
 
     Search engines refuse to run as root, so they run as an unprivileged user. The kernel kills a
     server when its parent ends, so none outlives tests that were killed.
+
+    Args:
+        optimized: Whether Java compiles as in production. Tests have the quick compiler alone:
+            their servers live for minutes.
     """
 
     ready_path: str
     """What answers with status 200 once the server is ready."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, optimized: bool = False) -> None:
         # Not in pytest's folders: those are closed to all but their owner.
         self.folder = Path(tempfile.mkdtemp(prefix="podium-engine-"))
+        self.java_options = [*_MEMORY, *([] if optimized else ["-XX:TieredStopAtLevel=1"])]
         self.port = free_port()
         self.log = self.folder / "log"
         self.process: subprocess.Popen[bytes] | None = None
@@ -119,9 +123,21 @@ class Server(ABC):
 
 
 class OpenSearchServer(Server):
-    """OpenSearch, with its learning-to-rank plugin if that is installed."""
+    """OpenSearch, with its learning-to-rank plugin if that is installed.
+
+    Args:
+        joins: The server whose cluster it joins; by default it begins one.
+        optimized: Whether Java compiles as in production.
+    """
 
     ready_path = "/_cluster/health?wait_for_status=yellow&timeout=1s"
+
+    def __init__(self, joins: OpenSearchServer | None = None, *, optimized: bool = False) -> None:
+        super().__init__(optimized=optimized)
+        self.transport_port = free_port()
+        self.cluster = "cluster.initial_cluster_manager_nodes: [first]\nnode.name: first"
+        if joins is not None:
+            self.cluster = f'discovery.seed_hosts: ["127.0.0.1:{joins.transport_port}"]'
 
     def prepare(self) -> None:
         """Copy the distribution: it writes into its own folders, and resolves links."""
@@ -131,10 +147,10 @@ class OpenSearchServer(Server):
             shutil.copytree(PLUGIN, home / "plugins/opensearch-ltr")
         (home / "config/opensearch.yml").write_text(
             f"""\
-discovery.type: single-node
+{self.cluster}
 network.host: 127.0.0.1
 http.port: {self.port}
-transport.port: {free_port()}
+transport.port: {self.transport_port}
 path.data: {self.folder / "data"}
 path.logs: {self.folder / "logs"}
 # A disk that is fuller than others like it must not make indices read-only.
@@ -146,7 +162,7 @@ cluster.routing.allocation.disk.threshold_enabled: false
         """Return the variables that the start script reads."""
         return {
             "OPENSEARCH_JAVA_HOME": str(java_home(21)),
-            "OPENSEARCH_JAVA_OPTS": " ".join(_JAVA_OPTIONS),
+            "OPENSEARCH_JAVA_OPTS": " ".join(self.java_options),
         }
 
     def command(self) -> list[str]:
@@ -179,7 +195,7 @@ class SolrServer(Server):
         java = java_home(17, 23) / "bin/java"
         main = shutil.copy(HERE / "solr/SolrServer.java", self.folder)
         return [
-            str(java), *_JAVA_OPTIONS, f"-Dsolr.log.dir={self.folder}",
+            str(java), *self.java_options, f"-Dsolr.log.dir={self.folder}",
             "-cp", f"{self.libraries}/*",
             str(main), self.runner, str(self.folder), str(self.port),
         ]  # fmt: skip

@@ -15,6 +15,7 @@ from podium.features import (
     FeatureDefinitions,
     FeatureRows,
     FeatureSearch,
+    LoggedDocument,
     SearchQuery,
     feature_search,
     upload_feature_set,
@@ -100,8 +101,13 @@ class Shop:
             return search.documents(send(client, request)[1])
 
     def rows(self, text: str, size: int = 100) -> np.ndarray:
-        """Return the features of the candidates of a query, without the service."""
-        return FeatureRows(self.definitions)(SearchQuery(text, text), self.ask(text, size))
+        """Return the features of the candidates of a query, in the order of the index."""
+        candidates = self.in_index_order(text, size)
+        return FeatureRows(self.definitions)(SearchQuery(text, text), candidates)
+
+    def in_index_order(self, text: str, size: int = 100) -> list[LoggedDocument]:
+        """Return the candidates of a query in the order of the index, that of equal scores."""
+        return sorted(self.ask(text, size), key=lambda document: document.number)
 
     def ranker(self, sign: float = 1.0) -> Ranker:
         """Return a ranker that likes clicks, or dislikes them."""

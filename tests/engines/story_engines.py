@@ -62,7 +62,7 @@ class StoryEngine(ABC):
 
     @abstractmethod
     def search(self, text: str, *, model: bool = False) -> dict[str, float]:
-        """Return documents with their scores: the engine's own, or those of the exported model."""
+        """Return documents with their scores: the engine's own, or those of the deployed model."""
 
 
 class InOpenSearch(StoryEngine):
@@ -78,13 +78,13 @@ class InOpenSearch(StoryEngine):
         self.candidates = {"url": f"{self.url}/_search", "template": body}
 
     def search(self, text: str, *, model: bool = False) -> dict[str, float]:
-        """Search, and have the hits scored again by the model if asked to."""
+        """Search, and have the hits scored again by the model that is live if asked to."""
         body: dict[str, Any] = {"size": DEPTH, "query": _multi_match(text)}
+        path = "_search"
         if model:
-            query = {"sltr": {"model": MODEL, "params": {"query": text}}}
-            again = {"query_weight": 0, "rescore_query": query}
-            body["rescore"] = {"window_size": DEPTH, "query": again}
-        hits = _post(f"{self.url}/_search", body)["hits"]["hits"]
+            params = {**body, "window_size": DEPTH, "params": {"query": text}}
+            body, path = {"id": MODEL, "params": params}, "_search/template"
+        hits = _post(f"{self.url}/{path}", body)["hits"]["hits"]
         return {hit["_id"]: hit["_score"] for hit in hits}
 
 
@@ -101,12 +101,13 @@ class InSolr(StoryEngine):
         self.candidates = {"kind": "solr", "url": f"{self.url}/select", "template": body}
 
     def search(self, text: str, *, model: bool = False) -> dict[str, float]:
-        """Search, and have the hits scored again by the model if asked to."""
-        parameters = {"words": text}
+        """Search, and have the hits scored again by the model that is live if asked to."""
+        parameters, path = {"words": text}, "select"
         if model:
-            parameters["rq"] = f"{{!ltr model={MODEL} reRankDocs={DEPTH} efi.query=$words}}"
+            parameters["rq"] = f"{{!ltr model=${MODEL} reRankDocs={DEPTH} efi.query=$words}}"
+            path = f"select?useParams={MODEL}"
         body = {"query": _DISMAX, "limit": DEPTH, "fields": ["id", "score"], "params": parameters}
-        documents = _post(f"{self.url}/select", body)["response"]["docs"]
+        documents = _post(f"{self.url}/{path}", body)["response"]["docs"]
         return {each["id"]: each["score"] for each in documents}
 
 

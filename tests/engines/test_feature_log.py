@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -188,8 +189,10 @@ def test_opensearch_logs_what_documents_and_queries_say(shop, files):
         "features", "log", files / "features.toml", "--engine", shop, "--queries",
         files / "queries.jsonl", "--depth", DEPTH, "-o", output, "--feature-set", "log_command",
     ]  # fmt: skip
-    assert fail(*arguments) == (
-        "OpenSearch has no feature set 'log_command'. Upload it: podium features log --put."
+    assert re.fullmatch(
+        "OpenSearch has no feature set 'log_command_[0-9a-f]{12}'. Upload it: podium features log "
+        "--put.",
+        fail(*arguments),
     )
     done = podium(*arguments, "--put", "--labels", files / "judgments.qrels")
     definitions = FeatureDefinitions.read(files / "features.toml")
@@ -218,30 +221,34 @@ def test_solr_logs_what_documents_and_queries_say(core, files):
     definitions = FeatureDefinitions.read(files / "features.toml")
     search = feature_search(definitions, "solr", core)
     queries = files / "queries.jsonl"
-    with pytest.raises(DataError, match="Solr has no feature set 'podium_features'"):
+    with pytest.raises(DataError, match="Solr has no feature set 'podium_features_"):
         log_features(search, read_queries(queries), files / "data.parquet")
     upload_feature_set(search)
     log_features(search, read_queries(queries), files / "data.parquet", LogSettings(depth=DEPTH))
     check_log(read_parquet(files / "data.parquet", Dataset), definitions)
 
 
-def check_other_feature_set(engine: str, address: str, files: Path) -> None:
+def check_changed_feature_set(engine: str, address: str, files: Path) -> None:
+    """One that was changed by hand has the name of other features."""
     path = files / "features.toml"
-    upload_feature_set(
-        feature_search(FeatureDefinitions.read(path), engine, address, "changed_features")
-    )
+    search = feature_search(FeatureDefinitions.read(path), engine, address, "changed")
     path.write_text(path.read_text().replace("missing = 9", "missing = 8"))
-    search = feature_search(FeatureDefinitions.read(path), engine, address, "changed_features")
-    with pytest.raises(DataError, match=r"'changed_features' in .* differs from the .* in 'age'"):
-        log_features(search, read_queries(files / "queries.jsonl"), files / "data.parquet")
+    other = feature_search(FeatureDefinitions.read(path), engine, address, "changed")
+    assert search.feature_set != other.feature_set
+    search.feature_set = other.feature_set
+    upload_feature_set(search)
+    with pytest.raises(DataError, match=r"'changed_\w{12}' in .* differs from the .* in 'age'"):
+        log_features(other, read_queries(files / "queries.jsonl"), files / "data.parquet")
+    with pytest.raises(DataError, match=r"'changed_\w{12}' in .* differs from the .* in 'age'"):
+        upload_feature_set(other)
 
 
 def test_another_feature_set_in_opensearch_is_refused(shop, files):
-    check_other_feature_set("opensearch", shop, files)
+    check_changed_feature_set("opensearch", shop, files)
 
 
 def test_another_feature_store_in_solr_is_refused(core, files):
-    check_other_feature_set("solr", core, files)
+    check_changed_feature_set("solr", core, files)
 
 
 HOSTILE = [
@@ -285,17 +292,54 @@ def test_operators_that_solr_does_not_take_are_left_out(core, files):
     definitions = FeatureDefinitions.read(files / "features.toml")
     search = feature_search(definitions, "solr", core, "operator_features")
     upload_feature_set(search)
-    texts = {"plain": "w1", "trailing": "w1 OR", "leading": "AND w1", "none": '"'}
+    many = " ".join(f"x{number}" for number in range(1100))
+    texts = {"plain": "w1", "trailing": "w1 OR", "leading": "AND w1", "none": '"', "many": many}
     queries = [
         SearchQuery(name, text, {"place": "x", "country": "y"}) for name, text in texts.items()
     ]
     log = log_features(search, queries, files / "data.parquet", LogSettings(depth=500))
-    assert (log.queries, log.empty) == (3, 1)
+    assert (log.queries, log.empty, list(log.refused)) == (3, 0, ["none", "many"])
     ids = [
         set(query.document_ids.to_pylist())
         for query in read_parquet(files / "data.parquet", Dataset)
     ]  # type: ignore[union-attr]
     assert ids[0] == ids[1] == ids[2] != set()
+
+
+def test_queries_that_the_engine_refuses_are_left_out_and_reported(opensearch_ltr, files):
+    """Too many words are refused with status 400, too many terms of a prefix with 500."""
+    names = {f"u{number}": {"title": f"u{number}", "body": ""} for number in range(1100)}
+    address = fill_opensearch(opensearch_ltr.url, "many-terms", names)
+    (files / "features.toml").write_text("""\
+[candidates]
+template = { bool = { should = [{ prefix = { title = { value = "{{query}}", rewrite = "scoring_boolean" } } }, { match = { body = "{{query}}" } }] } }
+
+[[feature]]
+name = "words"
+source = "query"
+property = "words"
+""")  # noqa: E501
+    texts = {"terms": "u", "few": "u10", "words": " ".join(f"x{n}" for n in range(1100))}
+    lines = [json.dumps({"id": name, "text": text}) for name, text in texts.items()]
+    (files / "queries.jsonl").write_text("\n".join(lines))
+    arguments = [
+        "features", "log", files / "features.toml", "--engine", address, "--queries",
+        files / "queries.jsonl", "-o", files / "data.parquet",
+    ]  # fmt: skip
+    done = podium(*arguments)
+    assert done.returncode == 1  # two of three are more than one in a hundred
+    assert (
+        "2 queries are left out (66.7%), because the engine refuses them; the first is terms: "
+        in (" ".join(done.stderr.decode().split()))
+    )
+    assert read_parquet(files / "data.parquet", Dataset).query_ids.to_pylist() == ["few"]
+    manifest = json.loads((files / "data.parquet.manifest.json").read_text())
+    assert (manifest["queries"], manifest["asked"], manifest["depth"]) == (1, 3, 100)
+    assert list(manifest["refused"]) == ["terms", "words"]
+    assert all("maxClauseCount" in reason for reason in manifest["refused"].values())
+    done = podium(*arguments, "--max-refused", "0.7", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["refused"] == manifest["refused"]
 
 
 def test_a_killed_log_goes_on_where_it_was(shop, files):
@@ -374,11 +418,9 @@ def test_a_busy_engine_is_asked_again_when_it_says(shop, files):
         server.refusals = [(503, {})] * 3
         with pytest.raises(DataError, match=r"query 'q0': OpenSearch answers POST .* status 503"):
             log_features(search, queries, files / "b.parquet", settings)
-        server.refusals = [(400, {})] * 2
-        server.times = []
-        with pytest.raises(DataError, match="status 400"):
+        server.refusals = [(400, {})]  # without an error of the engine
+        with pytest.raises(DataError, match=r"query 'q0': .* with status 400"):
             log_features(search, queries, files / "c.parquet", settings)
-        assert len(server.times) == 2  # once more, by the words of the query alone
 
 
 def test_the_rate_is_kept(shop, files):

@@ -27,6 +27,7 @@ def shop(opensearch):
     """An index of OpenSearch: its address."""
     with httpx.Client(base_url=opensearch.url, trust_env=False, timeout=60) as client:
         settings = {"number_of_shards": 1, "number_of_replicas": 0}
+        client.delete("/shop")
         client.put("/shop", json={"settings": settings}).raise_for_status()
         for name, document in DOCUMENTS.items():
             client.put(f"/shop/_doc/{name}?refresh=true", json=document).raise_for_status()

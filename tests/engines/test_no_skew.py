@@ -22,6 +22,7 @@ def check(skew: Skew, queries: int) -> None:
         0,
     )
     assert skew.largest <= skew.bound < 1e-3
+    assert (skew.checked.holds, skew.faulty.holds) == (True, False)
 
 
 def measured(engine: tuple[str, str], request, content: Collection, folder: Path) -> Skew:

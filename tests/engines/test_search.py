@@ -12,6 +12,17 @@ import httpx
 import numpy as np
 import pytest
 
+from podium.export.live.http_client import EngineClient
+from podium.features import (
+    EngineRequest,
+    FeatureDefinitions,
+    LogSettings,
+    SearchQuery,
+    feature_search,
+    log_features,
+    upload_feature_set,
+)
+from podium.features.feature_log import send
 from podium.monitoring import read_ranking_log
 from podium.serving import ServingSettings, parse_model
 from podium.serving.search.settings import SearchSettings
@@ -82,7 +93,7 @@ def through(proxy, shop):
 
 def expected(shop, query=QUERY, depth=50):
     """The candidates by the ranker's own scores, computed without the service."""
-    candidates, rows = shop.ask(query, depth), shop.rows(query, depth)
+    candidates, rows = shop.in_index_order(query, depth), shop.rows(query, depth)
     scores = shop.ranker()._predict(rows)
     order = np.argsort(-scores, kind="stable")
     return [candidates[row].id for row in order], scores[order], rows
@@ -182,17 +193,78 @@ def test_operators_that_the_engine_does_not_take_are_left_out(client, shop):
     """Solr's dismax refuses these; OpenSearch takes them as words."""
     for text in ("trail OR", '- trail "', "AND trail", "trail &&"):
         answer = client.post("/search", json={"query": text, "size": 50})
-        assert answer.status_code == 200
+        assert (answer.status_code, answer.json()["reranked"]) == (200, True)
         assert sorted(ids(answer.json())) == sorted(hit.id for hit in shop.ask("trail", 50))
     statuses = [client.get("/search", params={"q": text}).status_code for text in ('"', "-", "&&")]
     assert statuses == ([400] * 3 if shop.engine == "solr" else [200] * 3)
 
 
-def test_a_feature_set_of_other_definitions_falls_back_to_the_engines_order(shop, model):
-    """Its features have the same names, and another meaning."""
+def other_definitions(shop):
+    """The file of definitions of features with the same names and another meaning."""
     other = shop.path.with_name("other.toml")
     other.write_text(DEFINITIONS.replace("{ match = { title", "{ match = { body")
                      .replace("qf=title", "qf=body"))  # fmt: skip
+    return other
+
+
+def test_a_set_that_others_upload_meanwhile_never_answers(shop, model):
+    own = feature_search(shop.definitions, shop.engine, shop.url, "replaced")
+    definitions = FeatureDefinitions.read(other_definitions(shop))
+    other = feature_search(definitions, shop.engine, shop.url, "replaced")
+    names, scores, _ = expected(shop)
+    delete = EngineRequest("DELETE", own._stored_path(), may_be=(404,))
+    upload_feature_set(own)
+    answers = []
+    with (
+        search_service(shop, model, feature_set="replaced") as client,
+        EngineClient(own.address, own.title) as engine,
+    ):
+
+        def ask(times=3):
+            parameters = {"q": QUERY, "size": 20}
+            answers.extend(client.get("/search", params=parameters).json() for _ in range(times))
+            return answers[-1]["reranked"]
+
+        for _ in range(3):
+            upload_feature_set(other)
+            assert ask()
+            send(engine, delete)
+            upload_feature_set(other)
+            assert not ask()
+            upload_feature_set(own)
+            assert ask()
+    for answer in answers:
+        if answer["reranked"]:
+            assert ids(answer) == names[:20]
+            served = [hit["score"] for hit in answer["hits"]]
+            np.testing.assert_allclose(served, scores[:20], atol=1e-5)
+
+
+def test_a_query_that_the_engine_refuses_is_refused_by_search_and_log(shop, model, tmp_path):
+    """Candidates have a number of clicks, and words are no numbers."""
+    path = tmp_path / "clicks.toml"
+    path.write_text(
+        DEFINITIONS.replace(
+            '{ multi_match = { query = "{{query}}", fields = ["title^2", "body"] } }',
+            '{ match = { clicks = "{{query}}" } }',
+        ).replace("{!dismax qf='title^2 body' mm=1}", "{!field f=clicks}")
+    )
+    with search_service(replace(shop, path=path), model) as client:
+        refused = client.post("/search", json={"query": "trail"})
+        assert (refused.status_code, refused.json()) == (
+            400, {"error": "the search engine refuses this query"},
+        )  # fmt: skip
+        assert client.post("/search", json={"query": "3"}).json()["reranked"] is True
+    search = feature_search(FeatureDefinitions.read(path), shop.engine, shop.url)
+    queries = [SearchQuery("words", "trail"), SearchQuery("number", "3")]
+    log = log_features(search, queries, tmp_path / "a.parquet", LogSettings(depth=5))
+    assert (log.queries, log.asked, list(log.refused)) == (1, 2, ["words"])
+    assert "refuses the query: " in log.refused["words"]
+
+
+def test_a_feature_set_of_other_definitions_falls_back_to_the_engines_order(shop, model):
+    """Its features have the same names, and another meaning."""
+    other = other_definitions(shop)
     with search_service(replace(shop, path=other), model.with_name("unbound.podium")) as client:
         answer = client.post("/search", json={"query": QUERY}).json()
     assert (answer["reranked"], answer["reason"]) == (

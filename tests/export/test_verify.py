@@ -65,6 +65,55 @@ def test_each_of_100_faults_is_found_and_named(
         assert all(finding.rows for finding in found.findings)
 
 
+@pytest.mark.parametrize("target", SEARCH)
+def test_faults_that_no_golden_row_shows_are_found_and_named(
+    ranker: TreeRanker, tmp_path: Path, target: str
+) -> None:
+    export_ranker(ranker, target, tmp_path / "few", ExportSettings(golden_rows=1))
+    golden = (tmp_path / "few" / "golden.jsonl").read_bytes().splitlines(keepends=True)
+    hidden = 0
+    for number, (name, change) in enumerate(faults(target, 12, ["f1", "f2"])):
+        folder = tmp_path / str(number)
+        shutil.copytree(tmp_path / "few", folder)
+        rewrite(folder, "golden.jsonl", b"".join(golden[:2]))
+        words = apply_fault(ExportFolder.open(folder), change)
+        found = verify_export(folder)
+        texts = [finding.text for finding in found.findings]
+        hidden += not any(finding.rows for finding in found.findings)
+        assert texts, name
+        if name.startswith(("threshold", "missing")):
+            assert all(re.search(words, text) for text in texts), (name, words, texts)
+    assert hidden > 2
+
+
+def test_a_verification_says_what_it_could_not_notice(
+    exports: dict[str, Path], tmp_path: Path
+) -> None:
+    assert verify_export(exports["solr"]).unchecked == ("a running engine: no URL was given",)
+    engine = Engine(lambda model, X: model.predict(X, np.float32))
+    own_fields = "features of your own documents: golden rows have fields of their own"
+    assert verify_export(exports["solr"], engine).unchecked[-1] == own_fields
+    shutil.copytree(exports["solr"], tmp_path / "solr")
+    golden = (tmp_path / "solr" / "golden.jsonl").read_bytes().splitlines(keepends=True)
+    rewrite(tmp_path / "solr", "golden.jsonl", b"".join(golden[:1] * 3))
+    found = verify_export(tmp_path / "solr", engine)
+    assert found.holds
+    assert re.match(r"\d+ of 64 leaves: no golden row reaches them", found.unchecked[0])
+    assert re.match(r"5\d of 56 thresholds to the last digit: ", found.unchecked[1])
+    assert "the ranker: all 3 golden rows have the same score" in found.unchecked
+
+
+def test_a_verification_that_could_not_fail_does_not_hold(
+    exports: dict[str, Path], tmp_path: Path
+) -> None:
+    shutil.copytree(exports["solr"], tmp_path / "solr")
+    rewrite(tmp_path / "solr", "golden.jsonl", b"")
+    found = verify_export(tmp_path / "solr", Engine(lambda model, X: model.predict(X)))
+    assert not found.holds
+    texts = [finding.text for finding in found.findings]
+    assert texts == ["no golden row could be off: nothing was verified"]
+
+
 def _move(model: dict[str, Any]) -> None:
     model["nodes_splits"][5] = np.nextafter(
         np.float32(model["nodes_splits"][5]), np.float32(np.inf)
@@ -240,26 +289,34 @@ class Engine:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda model, X: model.predict(np.nan_to_num(X, nan=0.0)), "an absent value is 0"),
+        (
+            lambda model, X: model.predict(np.nan_to_num(X, nan=0.0), np.float32),
+            "an absent value is 0",
+        ),
         (
             lambda model, X: replace(
                 model, missing_left=np.zeros_like(model.missing_left)
-            ).predict(X),
+            ).predict(X, np.float32),
             "a missing value goes right at every split",
         ),
         (
             lambda model, X: replace(
                 model, threshold=(np.float32(model.threshold) + np.float32(1e-6)).astype(float)
-            ).predict(X),
+            ).predict(X, np.float32),
             "a millionth is added to each threshold",
         ),
-        (lambda model, X: model.first_trees(5).predict(X), "all trees after tree 4 are missing"),
         (
-            lambda model, X: model.predict(X) - model.value[model.leaves(X)][:, 2],
+            lambda model, X: model.first_trees(5).predict(X, np.float32),
+            "all trees after tree 4 are missing",
+        ),
+        (
+            lambda model, X: model.rescaled(
+                np.where(np.arange(model.trees) == 2, 0.0, 1.0)
+            ).predict(X, np.float32),
             "tree 2 is missing",
         ),
         (
-            lambda model, X: model.predict(X[:, [1, 0, 2, 3, 4, 5]]),
+            lambda model, X: model.predict(X[:, [1, 0, 2, 3, 4, 5]], np.float32),
             "features f1 and f2 are swapped",
         ),
     ],
@@ -279,7 +336,7 @@ def test_one_split_that_a_running_engine_takes_otherwise_is_named(
     def change(model: TreeModel, X: Doubles) -> Doubles:
         missing_left = model.missing_left.copy()
         missing_left[model.roots[1]] ^= True
-        return replace(model, missing_left=missing_left).predict(X)
+        return replace(model, missing_left=missing_left).predict(X, np.float32)
 
     found = verify_export(exports["opensearch"], Engine(change))
     assert found.findings
@@ -298,7 +355,9 @@ def test_of_splits_that_explain_a_score_the_one_nearest_to_its_threshold_is_name
     model = concatenate_trees(trees, names)
     features = tuple(Feature(name, name, None) for name in names)
     row = np.array([[-5.0, -1e-9, -5.0]])
-    (found,) = explain_scores(model, features, row, np.array([4.0]), np.array([0]), 1e-9)
+    (found,) = explain_scores(
+        model, features, row, np.array([4.0]), np.array([0]), np.array([1e-9])
+    )
     assert "tree 1, split 0" in found.text
 
 
@@ -367,4 +426,22 @@ def test_never_missing_golden_rows_have_all_values(ranker: TreeRanker, tmp_path:
     export = export_ranker(ranker, "opensearch", tmp_path / "old", options)
     assert not np.isnan(export.golden_rows().values).any()
     assert export.manifest.features[0].absent == 0.0
+    assert verify_export(export).holds
+
+
+def test_a_default_of_an_extractor_is_what_the_ranker_gets(
+    ranker: TreeRanker, tmp_path: Path
+) -> None:
+    """Documents without the value have it in the engine, so golden rows have no absent one."""
+    name = "f1"
+    extractor = {
+        "class": "org.apache.solr.ltr.feature.FieldValueFeature",
+        "params": {"field": "clicks", "defaultValue": "0.25"},
+    }
+    settings = ExportSettings(extractors={name: extractor})
+    export = export_ranker(ranker, "solr", tmp_path / "export", settings)
+    values = export.golden_rows().values
+    assert not np.isnan(values[:, 0]).any()
+    assert (values[:, 0] == 0.25).any()
+    assert np.isnan(values[:, 1:]).any()
     assert verify_export(export).holds

@@ -151,17 +151,25 @@ def batches(items: list[Any], size: int = 2000) -> Iterator[list[Any]]:
         yield items[start : start + size]
 
 
-def fill_opensearch(url: str, index: str, documents: dict[str, dict[str, Any]]) -> str:
-    """Index documents into one shard; return the address of the index."""
+def fill_opensearch(
+    url: str,
+    index: str,
+    documents: dict[str, dict[str, Any]],
+    *,
+    shards: int = 1,
+    replicas: int = 0,
+) -> str:
+    """Index documents in place of others, by default into one shard; return the address."""
     properties = {
         "title": {"type": "text"}, "body": {"type": "text"}, "kind": {"type": "keyword"},
         "clicks": {"type": "float"}, "days": {"type": "integer"},
     }  # fmt: skip
     body = {
-        "settings": {"number_of_shards": 1, "number_of_replicas": 0},
+        "settings": {"number_of_shards": shards, "number_of_replicas": replicas},
         "mappings": {"properties": properties},
     }
     with httpx.Client(base_url=url, trust_env=False, timeout=120) as client:
+        client.delete(f"/{index}")
         client.put(f"/{index}", json=body).raise_for_status()
         for batch in batches(list(documents.items())):
             lines = []

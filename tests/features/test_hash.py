@@ -22,8 +22,8 @@ from podium.data import (
     write_parquet,
     write_shards,
 )
-from podium.errors import DataError
-from podium.export import ExportFolder, export_ranker
+from podium.errors import ArgumentError, DataError
+from podium.export import ExportFolder, ExportSettings, export_ranker
 from podium.features import FeatureDefinitions
 from podium.monitoring import read_ranking_log
 from podium.rankers import CascadeRanker, LinearRanker, TreeRanker, load_ranker
@@ -221,8 +221,54 @@ def test_exports_without_a_hash_are_as_before(tmp_path: Path):
     assert export.manifest.definitions is None
 
 
+@pytest.mark.parametrize("target", ["opensearch", "o19s", "solr", "elasticsearch", "vespa"])
+def test_a_ranker_with_definitions_is_not_exported_as_if_its_features_were_fields(
+    tmp_path: Path, target: str
+):
+    """Engines would read fields that documents may not have."""
+    ranker = TreeRanker(n_estimators=2).fit(data())
+    with pytest.raises(ArgumentError, match=rf"follow definitions \({ONE[:12]}\), and .*--fields"):
+        export_ranker(ranker, target, tmp_path / "export")
+    assert not (tmp_path / "export").exists()
+    export = export_ranker(ranker, target, tmp_path / "export", ExportSettings(fields=True))
+    assert export.manifest.definitions == ONE
+
+
+def test_an_engine_that_is_given_features_takes_a_ranker_with_definitions(tmp_path: Path):
+    ranker = LinearRanker("ListNet()").fit(data())
+    assert export_ranker(ranker, "onnx", tmp_path).manifest.definitions == ONE
+
+
+def test_the_command_exports_a_ranker_with_definitions_if_its_features_are_fields(folder: Path):
+    ranker, output = folder / "ranker.podium", folder / "fields"
+    message = fail("export", ranker, "--to", "solr", "-o", output)
+    assert "(--definitions, --extractors)" in message
+    assert "(--fields)" in message
+    assert not output.exists()
+    done = podium("export", ranker, "--to", "solr", "-o", output, "--fields")
+    assert done.returncode == 0, done.stderr
+    assert ExportFolder.open(output).read_json("features.json")[0]["params"]["field"] == "a"
+    both_given = ("--fields", "--definitions", folder / "features.toml")
+    assert "both say how features are" in fail("export", ranker, "--to", "solr", *both_given)
+
+
+def test_an_exports_feature_set_is_that_of_its_definitions(folder: Path):
+    """So what a model uses is what a log and a service use."""
+    defined = FeatureDefinitions.read(folder / "features.toml")
+    for target, file in (("opensearch", "featureset.json"), ("solr", "features.json")):
+        output = folder / f"named.{target}"
+        settings = ExportSettings(extractors=defined.extractors(target))
+        export_ranker(folder / "ranker.podium", target, output, settings)
+        content = ExportFolder.open(output).read_json(file)
+        if target == "solr":
+            assert {each["store"] for each in content} == {defined.to_solr()[0]["store"]}
+        else:
+            assert content["featureset"]["name"] == defined.to_opensearch()["featureset"]["name"]
+
+
 def test_a_malformed_hash_in_a_manifest_is_refused(tmp_path: Path):
-    export_ranker(LinearRanker("ListNet()").fit(data()), "opensearch", tmp_path)
+    settings = ExportSettings(fields=True)
+    export_ranker(LinearRanker("ListNet()").fit(data()), "opensearch", tmp_path, settings)
     path = tmp_path / "manifest.json"
     path.write_text(path.read_text().replace(ONE, "1" * 63))
     with pytest.raises(DataError, match="malformed hash"):

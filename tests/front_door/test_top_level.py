@@ -48,17 +48,19 @@ def test_names_typed_first_are_listed() -> None:
 
 
 def test_every_measure_is_public() -> None:
-    measures = import_module("podium.measures")
-    registry = import_module("podium.measures.registry")
-    every = {
-        each.name
-        for each in registry.measure_definitions()
-        if each.function.__module__.startswith("podium.")
-    }
-    assert every
-    for name in every:
-        assert name in measures.__all__
-        assert getattr(measures, name) == registry.Measure(name)
+    # In an interpreter of its own, for other tests define measures.
+    code = """
+from podium import measures
+from podium.measures import registry
+defined = [each.name for each in registry.measure_definitions()]
+private = [
+    name for name in defined
+    if name not in measures.__all__ or getattr(measures, name) != registry.Measure(name)
+]
+print(len(defined) > 20, private)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True []\n"
 
 
 def test_unknown_name() -> None:

@@ -1,6 +1,7 @@
 """Deployments: what they set and call exists, and nothing runs with more rights than it needs."""
 
 import ipaddress
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -41,15 +42,50 @@ def test_options_are_options_of_the_commands(file: Path) -> None:
             assert option in known
 
 
-@pytest.mark.parametrize("name", ["studio", "serving"])
+@pytest.mark.parametrize("name", ["studio", "serving", "search"])
 def test_services_of_compose_have_no_rights(name: str) -> None:
     service = COMPOSE["services"][name]
+    target = "serving" if name == "search" else name
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
-    assert service["image"] == f"podium-{name}:{podium.__version__}"
-    assert service["build"]["target"] == name
+    assert service["image"] == f"podium-{target}:{podium.__version__}"
+    assert service["build"]["target"] == target
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["compose.yaml", "systemd/podium-serving.service.d/search.conf",
+     "helm/podium-serving/templates/deployment.yaml"],
+)  # fmt: skip
+def test_services_that_search_have_tokens_and_a_log_that_ends(file: str) -> None:
+    text = re.sub(r"^ *#.*$", "", (DEPLOY / file).read_text(), flags=re.MULTILINE)
+    options = set(re.findall(r"(?<=\s)--[a-z-]+", text))
+    needed = {"--search", "--token-file", "--ranking-log", "--log-days", "--log-gigabytes"}
+    assert needed <= options
+    known = succeed("serve", "--help")
+    assert all(option in known for option in needed)
+
+
+@pytest.mark.parametrize("name", ["podium-studio", "podium-serving"])
+def test_charts_limit_the_network_and_can_name_an_image_by_its_digest(name: str) -> None:
+    chart = DEPLOY / "helm" / name
+    values = yaml.safe_load((chart / "values.yaml").read_text())
+    schema = json.loads((chart / "values.schema.json").read_text())
+    assert values["networkPolicy"]["enabled"] is True
+    assert "policyTypes: [Ingress, Egress]" in (chart / "templates/network.yaml").read_text()
+    assert "@{{ .Values.image.digest }}" in (chart / "templates/_helpers.tpl").read_text()
+    assert_known(values, schema)
+
+
+def assert_known(values: dict[str, Any], schema: dict[str, Any]) -> None:
+    """The schema refuses values that it does not know, so it has to know the defaults."""
+    if schema.get("additionalProperties") is False:
+        assert set(values) <= set(schema["properties"])
+    for key, value in values.items():
+        if isinstance(value, dict) and key in schema.get("properties", {}):
+            assert_known(value, schema["properties"][key])
 
 
 def test_images_install_what_is_locked_and_run_without_rights() -> None:

@@ -11,11 +11,12 @@ ROOT = Path(__file__).parents[2]
 def test_the_version_is_repeated_as_it_is() -> None:
     citation = (ROOT / "CITATION.cff").read_text()
     assert re.search(r"^version: (.+)$", citation, re.MULTILINE)[1] == podium.__version__  # type: ignore[index]
-    chart = (ROOT / "deploy/helm/podium-studio/Chart.yaml").read_text()
-    for name in ("version", "appVersion"):
-        quoted = re.search(rf'^{name}: "?([^"\n]+)"?$', chart, re.MULTILINE)
-        assert quoted is not None
-        assert quoted[1] == podium.__version__
+    for chart in ("podium-studio", "podium-serving"):
+        content = (ROOT / "deploy/helm" / chart / "Chart.yaml").read_text()
+        for name in ("version", "appVersion"):
+            quoted = re.search(rf'^{name}: "?([^"\n]+)"?$', content, re.MULTILINE)
+            assert quoted is not None
+            assert quoted[1] == podium.__version__
 
 
 def test_the_changelog_has_a_dated_section_of_the_version() -> None:

@@ -34,6 +34,7 @@ _COMMANDS = {
     "card": "podium.cli.card:card_command",
     "export": "podium.cli.export:export_command",
     "verify": "podium.cli.export:verify_command",
+    "deploy": "podium.cli.deploy:app",
     "serve": "podium.cli.serve:serve_command",
     "features": "podium.cli.features:app",
     "drift": "podium.cli.drift:drift_command",

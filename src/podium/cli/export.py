@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import typer
 from rich.console import Console
 
-from podium.cli.progress import byte_progress
+from podium.cli.deploy import deploy
+from podium.cli.options import JsonOutput
+from podium.cli.progress import byte_progress, stage_progress
 from podium.cli.reading import Reading, reads_data
 from podium.cli.text import shown
 from podium.cli.text_ranking import refuse_for_texts
@@ -19,8 +24,8 @@ from podium.data.formats.letor import GROUP_SUFFIX
 from podium.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
-    from podium.export import Verification
-    from podium.features import FeatureDefinitions
+    from podium.export import ExportFolder, Verification
+    from podium.features import FeatureDefinitions, QueryVerification
     from podium.rankers import Ranker
 
 _MOST_FINDINGS = 20
@@ -75,6 +80,14 @@ def export_command(
             "training data did."
         ),
     ] = None,
+    fields: Annotated[
+        bool,
+        typer.Option(
+            "--fields",
+            help="Documents have a field for every feature, although the ranker's features follow "
+            "definitions.",
+        ),
+    ] = False,
     validation: Annotated[
         str | None,
         typer.Option(
@@ -98,8 +111,8 @@ def export_command(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Upload it to this running engine (opensearch, o19s, solr, elasticsearch), in "
-            "place of a model of the same name: http://localhost:9200, or Solr's "
+            help="Deploy it to this running engine (opensearch, o19s, solr, elasticsearch), as "
+            "podium deploy put does: http://localhost:9200, or Solr's "
             "http://localhost:8983/solr/COLLECTION.",
         ),
     ] = None,
@@ -118,12 +131,16 @@ def export_command(
     if Path(ranker).is_dir():
         refuse_for_texts(
             engine_version=engine_version, name=name != "podium", never_missing=never_missing,
-            extractors=extractors, definitions=definitions, validation=validation,
+            extractors=extractors, definitions=definitions, fields=fields, validation=validation,
             measure=measure != "nDCG@10", raw=raw, golden_rows=golden_rows != 2000, put=put,
             **reading.chosen(),
         )  # fmt: skip
         _export_texts(ranker, target, output or f"{ranker.rstrip('/')}.{target}")
         return
+    if fields and definitions is not None:
+        raise ArgumentError(
+            "--fields and --definitions both say how features are computed", hint="Give one."
+        )
     engine = None if put is None else connect_engine(target, put)
     sample, measured = None, {}
     if validation is None:
@@ -142,6 +159,7 @@ def export_command(
         model_name=name,
         never_missing=never_missing,
         extractors=_all_extractors(ranker, target, extractors, definitions),
+        fields=fields,
         golden_rows=golden_rows,
         sample=sample,
         measure=measured,
@@ -162,11 +180,7 @@ def export_command(
     for limit in export.manifest.limits:
         console.print(shown(f"Note: {limit}"), soft_wrap=True)
     if engine is not None:
-        engine.put(export)
-        console.print(
-            shown(f"Uploaded the model {name}; podium verify {folder} URL scores it there."),
-            soft_wrap=True,
-        )
+        deploy(export, engine)
 
 
 def _files_read(*paths: Path | str | None) -> list[str]:
@@ -200,12 +214,36 @@ def verify_command(
         str | None,
         typer.Option(help="Refuse the export unless its features follow these definitions."),
     ] = None,
+    queries: Annotated[
+        str | None,
+        typer.Option(
+            help="Compare the engine's first documents of these queries with the ranker's: JSON "
+            "lines, or lines of id, tab, text. URL is then that of an index or collection, "
+            "and --definitions say how candidates are found."
+        ),
+    ] = None,
+    depth: Annotated[
+        int, typer.Option(min=1, max=10_000, help="With --queries: candidates per query.")
+    ] = 100,
+    top: Annotated[
+        int, typer.Option(min=1, help="With --queries: the documents that are compared.")
+    ] = 10,
+    feature_set: Annotated[
+        str,
+        typer.Option(help="With --queries: the feature set or store that podium features log put."),
+    ] = "podium_features",
+    model: Annotated[
+        str | None,
+        typer.Option(help="With --queries: the model's name in the engine, if another."),
+    ] = None,
+    as_json: JsonOutput = False,
 ) -> None:
     """Score the golden rows of an export, and explain every difference.
 
-    By its files, or in a running engine, where each row becomes a document for that long. Ends
-    with status 1 if a row scores otherwise than the ranker did, or if a file is not as it was
-    written.
+    By its files, or in a running engine, where each row becomes a document for that long. With
+    --queries the files are checked, and the engine ranks real queries. Ends with status 1 if
+    a row or a query differs, if a file is not as it was written, or if nothing could have
+    differed. What could not be noticed is listed.
     """
     from podium.export import ExportFolder, connect_engine, verify_export
     from podium.export.texts import is_text_export, verify_text_export
@@ -214,18 +252,95 @@ def verify_command(
         refuse_for_texts(definitions=definitions)
         if url is not None:
             raise ArgumentError("no engine scores texts", hint="Leave URL out.")
-        report_verification(verify_text_export(folder), folder)
+        report_verification(verify_text_export(folder), folder, as_json)
         return
     export = ExportFolder.open(folder)
     if definitions is not None:
         require_definitions(export.manifest.definitions, definitions, folder)
+    if queries is not None:
+        if url is None or definitions is None:
+            raise ArgumentError(
+                "--queries needs URL and --definitions", hint="Give the address of an index."
+            )
+        _verify_queries(
+            export, definitions, url, queries, feature_set, as_json,
+            depth=depth, top=top, model=model,
+        )  # fmt: skip
+        return
     engine = None if url is None else connect_engine(export.manifest.target, url)
-    report_verification(verify_export(export, engine), folder)
+    report_verification(verify_export(export, engine), folder, as_json)
 
 
-def report_verification(verification: Verification, folder: str) -> None:
-    """Print what a verification found, and end with status 1 if it does not hold."""
+def _verify_queries(
+    export: ExportFolder,
+    definitions: str,
+    url: str,
+    queries: str,
+    feature_set: str,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    from podium.export import verify_export
+    from podium.features import FeatureDefinitions, feature_search, read_queries, verify_queries
+
+    files = verify_export(export)
+    defined = FeatureDefinitions.read(definitions)
+    search = feature_search(defined, export.manifest.target, url, feature_set)
+    with stage_progress() as stage:
+        verification = verify_queries(
+            export, search, read_queries(queries), progress=stage("Queries"), **options
+        )
+    holds = files.holds and verification.holds
+    if as_json:
+        content = {"folder": str(export.path), "holds": holds, **asdict(verification)}
+        typer.echo(json.dumps(content | {"files": asdict(files)}, allow_nan=False))
+    else:
+        _print_verification(replace(files, unchecked=()), str(export.path), Console())
+        _print_queries(verification, options["top"], url)
+    if not holds:
+        raise typer.Exit(1)
+
+
+def _print_queries(verification: QueryVerification, top: int, url: str) -> None:
     console = Console()
+    parts = urlsplit(url)
+    address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()  # no password
+    text = (
+        f"{address}: {verification.differing} of {verification.queries} queries have other first "
+        f"{top} documents than the ranker; {verification.documents} candidates were scored"
+    )
+    console.print(shown(text), soft_wrap=True)
+    for each in verification.differences:
+        console.print(shown(f"  query {each.query}: {each.document} {each.text}"), soft_wrap=True)
+    if verification.wider:
+        console.print(
+            f"  note: {verification.wider} queries have documents beyond the first candidates of "
+            "the whole index: each shard reranks a window of its own",
+            soft_wrap=True,
+        )
+    for line in verification.unchecked:
+        console.print(shown(f"  not checked: {line}"), soft_wrap=True)
+
+
+def report_verification(
+    verification: Verification,
+    folder: str,
+    as_json: bool = False,
+    console: Console | None = None,
+) -> None:
+    """Print what a verification found, and end with status 1 if it does not hold."""
+    if as_json:
+        content = {"folder": folder, "holds": verification.holds, **asdict(verification)}
+        if not math.isfinite(verification.largest):  # an engine may return no number
+            content["largest"] = None
+        typer.echo(json.dumps(content, allow_nan=False))
+    else:
+        _print_verification(verification, folder, console or Console())
+    if not verification.holds:
+        raise typer.Exit(1)
+
+
+def _print_verification(verification: Verification, folder: str, console: Console) -> None:
     console.print(
         shown(
             f"{folder}: {len(verification.off)} of {verification.rows} golden rows off; the "
@@ -239,8 +354,8 @@ def report_verification(verification: Verification, folder: str) -> None:
         console.print(shown(f"  {finding.text}{rows}"), soft_wrap=True)
     if len(verification.findings) > _MOST_FINDINGS:
         console.print(f"  ... and {len(verification.findings) - _MOST_FINDINGS} more")
-    if not verification.holds:
-        raise typer.Exit(1)
+    for text in verification.unchecked:
+        console.print(shown(f"  not checked: {text}"), soft_wrap=True)
 
 
 def _rows(rows: tuple[int, ...]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
@@ -22,7 +22,7 @@ from podium.data import Dataset, Judgments, as_judgments, write_parquet
 from podium.errors import DataError
 
 if TYPE_CHECKING:
-    from podium.features import FeatureDefinition, FeatureDefinitions, FeatureFinding
+    from podium.features import FeatureDefinition, FeatureDefinitions, FeatureFinding, FeatureLog
 
 app = typer.Typer(
     help="Definitions of features, and data sets that follow them.", no_args_is_help=True,
@@ -117,14 +117,18 @@ def log_command(
     ] = 100,
     put: Annotated[
         bool,
-        typer.Option("--put", help="Upload the feature set first, in place of one of its name."),
+        typer.Option("--put", help="Upload the feature set first, unless it is there."),
     ] = False,
     target: Annotated[
         Literal["opensearch", "o19s", "solr"] | None,
         typer.Option(help="The engine, if not clear from its answer."),
     ] = None,
     feature_set: Annotated[
-        str, typer.Option(help="The name of the feature set or feature store in the engine.")
+        str,
+        typer.Option(
+            help="What the name of the feature set or feature store in the engine begins with; it "
+            "ends with a hash of the features. One that is there is never replaced."
+        ),
     ] = "podium_features",
     labels: LabelsFile = None,
     top_k: LabelsTopK = 10,
@@ -134,11 +138,22 @@ def log_command(
     retries: Annotated[
         int, typer.Option(min=0, max=100, help="How often a busy engine is asked again.")
     ] = 5,
+    max_refused: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            metavar="SHARE",
+            help="Ends with status 1 if the engine refuses a larger share of the queries.",
+        ),
+    ] = 0.01,
+    as_json: JsonOutput = False,
 ) -> None:
     """Fetch the candidates of queries with the features that the engine ranks by, as a data set.
 
     A log that was killed goes on where it was when the same command runs again. Queries that were
-    not judged are left out; without --labels, all labels are 0.
+    not judged are left out; without --labels, all labels are 0. Queries that the engine refuses are
+    left out and listed in OUTPUT.manifest.json.
     """
     from podium.export.live.http_client import Retry
     from podium.features import (
@@ -164,15 +179,35 @@ def log_command(
             search, read_queries(queries), output, LogSettings(depth, rate, retry),
             relabel=labelling, progress=stage("Queries"),
         )  # fmt: skip
+    if as_json:
+        judged = None if labelling is None else labelling.judged
+        content = asdict(log) | {"output": output, "judged_documents": judged}
+        typer.echo(json.dumps(content, allow_nan=False))
+    else:
+        _print_log(log, output, labelling)
+    if log.refused_share > max_refused:
+        raise typer.Exit(1)
+
+
+def _print_log(log: FeatureLog, output: str, labelling: _Labelling | None) -> None:
     parts = [f"Wrote {log.rows} documents of {log.queries} queries to {output}"]
-    if log.asked < log.queries + log.empty + log.unjudged:
+    if log.asked < log.queries + log.empty + log.unjudged + len(log.refused):
         parts.append(f"{log.asked} queries were asked now, the others before")
     if log.empty:
         parts.append(f"{log.empty} queries have no candidate")
     if labelling is not None:
         parts.append(f"{log.unjudged} queries were not judged")
         parts.append(f"{labelling.judged} documents were")
-    Console(stderr=True).print(shown(f"{'; '.join(parts)}."), soft_wrap=True)
+    console = Console(stderr=True)
+    console.print(shown(f"{'; '.join(parts)}."), soft_wrap=True)
+    if log.refused:
+        first, reason = next(iter(log.refused.items()))
+        words = "query is" if len(log.refused) == 1 else "queries are"
+        text = (
+            f"{len(log.refused)} {words} left out ({log.refused_share:.1%}), because the engine "
+            f"refuses them; the first is {first}: {reason}. All are in {output}.manifest.json."
+        )
+        console.print(shown(text), soft_wrap=True)
 
 
 class _Labelling:

@@ -8,22 +8,33 @@ except ImportError as error:
     # Not podium-rank[rankers], which would be the first of two installations.
     raise MissingPackageError("scikit-learn", extra="export") from error
 
+from podium.export.deployments import (
+    delete_stored,
+    deploy_export,
+    roll_back,
+    switch_version,
+)
 from podium.export.folder import ExportFolder, GoldenRows
-from podium.export.live import LiveEngine
+from podium.export.live import DeploymentEngine, LiveEngine
 from podium.export.live.connect import connect_engine
 from podium.export.texts import export_text_ranker, verify_text_export
 from podium.export.verifying import Verification, verify_export
 from podium.export.writing import ExportSettings, export_ranker
 
 __all__ = [
+    "DeploymentEngine",
     "ExportFolder",
     "ExportSettings",
     "GoldenRows",
     "LiveEngine",
     "Verification",
     "connect_engine",
+    "delete_stored",
+    "deploy_export",
     "export_ranker",
     "export_text_ranker",
+    "roll_back",
+    "switch_version",
     "verify_export",
     "verify_text_export",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from podium.export.folder import Feature
 from podium.export.golden import split_edges
+from podium.export.reading import Model
 from podium.export.scorers import LinearModel, NetworkModel
-from podium.export.single_precision import as_single
-from podium.export.targets.base import EngineModel
+from podium.export.single_precision import LARGEST_SINGLE, as_single, at_most
+from podium.export.targets.base import EngineModel, Target
 from podium.export.tree_kernel import ZERO
 from podium.export.trees import TreeModel
 from podium.kernels import Doubles
@@ -36,11 +38,18 @@ class Finding:
 
 
 def tree_findings(
-    reference: TreeModel, engine: EngineModel, features: tuple[Feature, ...], values: Doubles
+    reference: TreeModel,
+    engine: EngineModel,
+    target: Target,
+    features: tuple[Feature, ...],
+    values: Doubles,
 ) -> list[Finding]:
-    """Compare tree by tree: every golden row must reach a leaf of the same value."""
+    """Compare tree by tree: every golden row must reach a leaf of the same value.
+
+    Where golden rows show no difference, the nodes are compared.
+    """
     assert isinstance(engine.model, TreeModel)
-    return _Comparison(reference, engine, engine.model, features, values).findings()
+    return _Comparison(reference, engine, engine.model, target, features, values).findings()
 
 
 class _Comparison:
@@ -49,11 +58,12 @@ class _Comparison:
         reference: TreeModel,
         engine: EngineModel,
         written: TreeModel,
+        target: Target,
         features: tuple[Feature, ...],
         values: Doubles,
     ) -> None:
         self.reference, self.written, self.features = reference, written, features
-        self.values = values
+        self.target, self.values = target, values
         self.precision = _rounding(engine)
         self.rows = engine.tree_rows(values)
         # Formats without a base score have a first tree of one leaf for it.
@@ -91,7 +101,57 @@ class _Comparison:
         if swapped:
             rows = sorted({row for rows in texts.values() for row in rows})
             return [*findings, Finding(swapped, tuple(rows))]
-        return findings + [Finding(text, tuple(rows)) for text, rows in texts.items()]
+        findings += [Finding(text, tuple(rows)) for text, rows in texts.items()]
+        hidden = (text for tree, text in self._nodes(start) if not wrong[:, tree].any())
+        return findings + [Finding(text, ()) for text in islice(hidden, _MOST_TREES)]
+
+    def _nodes(self, start: int) -> Iterator[tuple[int, str]]:
+        """Yield the tree and the text of each node that differs, whether or not a row shows it."""
+        ours, theirs = self.reference, self.written
+        tree_of_node = ours.tree_of_node()
+        last, moved = self._last_values(ours, self.target), self._last_values(theirs)
+        node, other = ours.roots, theirs.roots[start:]
+        while len(node):
+            inner = ours.feature[node] >= 0
+            shape = inner != (theirs.feature[other] >= 0)
+            leaf = ~inner & ~shape
+            value, written = self.precision(ours.value[node]), self.precision(theirs.value[other])
+            plain = inner & ~shape & (ours.category_set[node] < 0)
+            column = np.where(plain, ours.feature[node], 0)
+            # A feature that is never missing in the target goes nowhere then.
+            missing = plain & np.array([item.absent is None for item in self.features])[column]
+            differences = {
+                "the tree has another shape": shape,
+                "its value is {value:.9g} instead of {exact:.9g}": leaf & (value != written),
+                "it splits by {name}": plain & (ours.feature[node] != theirs.feature[other]),
+                "values up to {moved:.9g} go left instead of up to {last:.9g}":
+                    plain & (last[node] != moved[other]),
+                "a missing value goes {side}":
+                    missing & (ours.missing_left[node] != theirs.missing_left[other]),
+            }  # fmt: skip
+            for text, wrong in differences.items():
+                for number in np.flatnonzero(wrong):
+                    at, there = int(node[number]), int(other[number])
+                    tree = int(tree_of_node[at])
+                    is_leaf = ours.feature[at] < 0
+                    where = "leaf" if is_leaf else "split"
+                    condition = "" if is_leaf else f" ({self._condition(at)})"
+                    what = text.format(
+                        value=written[number], exact=value[number], moved=moved[there],
+                        last=last[at], side="left" if theirs.missing_left[there] else "right",
+                        name=theirs.feature_names[theirs.feature[there]],
+                    )  # fmt: skip
+                    yield tree, f"tree {tree}, {where} {at - ours.roots[tree]}{condition}: {what}"
+            below = inner & ~shape
+            node, other = (
+                np.concatenate([model.left[nodes[below]], model.right[nodes[below]]])
+                for model, nodes in ((ours, node), (theirs, other))
+            )
+
+    def _last_values(self, model: TreeModel, target: Target | None = None) -> Doubles:
+        last = at_most(model.threshold, strict=model.strict)
+        # Files have no infinity: their largest number takes its place.
+        return np.minimum(target.last_values(last) if target else last, LARGEST_SINGLE)
 
     def _wrong_count(self, start: int, count: int, every: tuple[int, ...]) -> list[Finding]:
         ours = [self._signature(0, tree) for tree in range(self.reference.trees)]
@@ -222,14 +282,12 @@ def _rounding(engine: EngineModel) -> Callable[[ArrayLike], NDArray[Any]]:
     return lambda values: np.asarray(values, np.float64)
 
 
-def other_findings(
-    reference: LinearModel | NetworkModel, engine: EngineModel, off: tuple[int, ...]
-) -> list[Finding]:
+def other_findings(reference: Model, engine: EngineModel, off: tuple[int, ...]) -> list[Finding]:
     """Compare weights; an absent value that is filled in otherwise is named as well."""
     texts = []
     written = engine.model
+    precision = _rounding(engine)
     if isinstance(reference, LinearModel) and isinstance(written, LinearModel):
-        precision = _rounding(engine)
         ours, theirs = precision(reference.weights), precision(written.weights)
         texts = [
             f"the weight of {written.feature_names[column]} is {theirs[column]:.9g} instead of "
@@ -237,13 +295,17 @@ def other_findings(
             for column in np.flatnonzero(ours != theirs)
         ]
     elif isinstance(reference, NetworkModel) and isinstance(written, NetworkModel):
-        texts = list(_network_findings(reference, written))
+        texts = list(_network_findings(reference, written, precision))
+    else:
+        texts = [f"the files have a {type(written).__name__}"]
     return [Finding(text, off) for text in texts]
 
 
-def _network_findings(ours: NetworkModel, theirs: NetworkModel) -> Iterator[str]:
+def _network_findings(
+    ours: NetworkModel, theirs: NetworkModel, precision: Callable[[ArrayLike], NDArray[Any]]
+) -> Iterator[str]:
     for what in ("mean", "scale"):
-        pair = as_single(getattr(ours, what)), as_single(getattr(theirs, what))
+        pair = precision(getattr(ours, what)), precision(getattr(theirs, what))
         for column in np.flatnonzero(pair[0] != pair[1]):
             yield f"the {what} of {theirs.feature_names[column]} is {pair[1][column]:.9g}"
     if len(ours.layers) != len(theirs.layers):

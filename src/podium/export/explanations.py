@@ -14,6 +14,7 @@ import numpy as np
 
 from podium.export.differences import Finding
 from podium.export.folder import Feature
+from podium.export.scorers import LinearModel
 from podium.export.single_precision import as_single
 from podium.export.trees import TreeModel
 from podium.kernels import Doubles, Ints
@@ -29,18 +30,42 @@ def explain_scores(
     values: Doubles,
     scores: Doubles,
     off: Ints,
-    tolerance: float,
+    tolerance: Doubles,
 ) -> list[Finding]:
     """Return what explains the scores of the rows that are off, as far as anything does."""
     if not len(off):
         return []
-    for text, changed in _rules(model, features, values[off], scores[off], tolerance):
-        if np.abs(changed - scores[off]).max() <= tolerance:
+    for text, changed in _rules(model, features, values[off], scores[off], tolerance[off]):
+        if (np.abs(changed - scores[off]) <= tolerance[off]).all():
             return [Finding(text, tuple(off.tolist()))]
-    return [
-        Finding(_other_branch(model, features, values[row], scores[row], tolerance), (int(row),))
+    findings = [
+        Finding(
+            _other_branch(model, features, values[row], scores[row], tolerance[row]), (int(row),)
+        )
         for row in off[:_EXAMPLES]
     ]
+    if len(off) > _EXAMPLES:
+        rest = off[_EXAMPLES:].tolist()
+        findings.append(Finding("more rows are off, which are not explained", tuple(rest)))
+    return findings
+
+
+def explain_weights(
+    model: LinearModel, features: tuple[Feature, ...], values: Doubles, scores: Doubles, off: Ints
+) -> list[Finding]:
+    """Return the weights that the engine has, from the rows in which one feature is not 0."""
+    findings = []
+    for row in off:
+        (columns,) = np.nonzero(values[row])
+        if len(columns) == 1:
+            column = int(columns[0])
+            weight = scores[row] / values[row, column]
+            text = (
+                f"the weight of {features[column].engine_name} is {weight:.9g} instead of "
+                f"{model.weights[column]:.9g}"
+            )
+            findings.append(Finding(text, (int(row),)))
+    return findings
 
 
 def _rules(
@@ -48,7 +73,7 @@ def _rules(
     features: tuple[Feature, ...],
     values: Doubles,
     scores: Doubles,
-    tolerance: float,
+    tolerance: Doubles,
 ) -> Iterator[tuple[str, Doubles]]:
     if np.isnan(values).any():
         yield "an absent value is 0", model.predict(np.nan_to_num(values, nan=0.0))
@@ -83,7 +108,7 @@ def _swapped(
     features: tuple[Feature, ...],
     values: Doubles,
     scores: Doubles,
-    tolerance: float,
+    tolerance: Doubles,
 ) -> Iterator[tuple[str, Doubles]]:
     used = np.unique(model.feature[model.feature >= 0]).tolist()
     pairs = [(first, last) for first in used for last in used if first < last]
@@ -91,7 +116,7 @@ def _swapped(
     for first, last in pairs[:_MOST_PAIRS]:
         row = values[:1].copy()
         row[:, [first, last]] = row[:, [last, first]]
-        if abs(model.predict(row)[0] - scores[0]) <= tolerance:
+        if abs(model.predict(row)[0] - scores[0]) <= tolerance[0]:
             rows = values.copy()
             rows[:, [first, last]] = rows[:, [last, first]]
             names = features[first].engine_name, features[last].engine_name

@@ -9,13 +9,17 @@ import numpy as np
 from podium.data.seeds import generator
 from podium.export.golden_kernel import LEFT, MISSING, RIGHT, cover
 from podium.export.reading import Model
-from podium.export.scorers import LinearModel
+from podium.export.scorers import LinearModel, NetworkModel
 from podium.export.single_precision import as_single, at_most
 from podium.export.trees import TreeModel
 from podium.kernels import Doubles, Floats, Ints
 
 _BACKGROUND = 64
 """The number of rows with ordinary values."""
+_REACH = 3.0
+"""How many scales a feature of a network is moved to make its units count."""
+_MOST_EXPONENT = 120.0
+"""Larger powers of two have products that single precision does not have."""
 _MOST_MORE = 20_000
 """The maximum number of leaves that get rows of their own."""
 
@@ -177,22 +181,57 @@ def _background(
 
 
 def _plain_rows(
-    model: Model, sample: Floats | None, can_miss: bool, negative: bool, rng: np.random.Generator
+    model: LinearModel | NetworkModel,
+    sample: Floats | None,
+    can_miss: bool,
+    negative: bool,
+    rng: np.random.Generator,
 ) -> Doubles:
-    """Return rows that differ in one feature each, and ordinary ones."""
+    """Return rows that differ in one feature each, at its scale, and ordinary ones."""
     width = len(model.feature_names)
-    centre, scale = np.zeros(width), np.ones(width)
-    if not isinstance(model, LinearModel | TreeModel):
+    if isinstance(model, LinearModel):
+        centre, scale = np.zeros(width), _linear_scales(model, sample)
+        can_miss = False
+        parts = [np.diag(scale)]
+    else:
         centre, scale = model.mean, model.scale
-    drawn = centre + scale * rng.normal(size=(_BACKGROUND, width))
+        # Each unit of the first layer is far on either side of where it begins to count.
+        towards = _REACH * scale * np.sign(model.layers[0][0])
+        parts = [np.diag(scale), np.diag(-scale), towards, -towards]
     if sample is not None and len(sample):
         chosen = rng.choice(len(sample), min(_BACKGROUND, len(sample)), replace=False)
         drawn = sample[chosen].astype(np.float64)
-    rows = np.concatenate([[centre], centre + np.diag(scale), drawn]).astype(np.float32)
-    if can_miss and not isinstance(model, LinearModel):
+    else:
+        drawn = centre + scale * rng.normal(size=(_BACKGROUND, width))
+    rows = np.concatenate([[centre], *(centre + part for part in parts), drawn])
+    rows = as_single(rows).astype(np.float64)
+    if can_miss:
         without = np.tile(rows[-1], (width, 1))
         np.fill_diagonal(without, np.nan)
         rows = np.concatenate([rows, without])
-    if not (can_miss and not isinstance(model, LinearModel)):
+    else:
         rows = np.nan_to_num(rows, nan=0.0)
-    return (rows if negative else np.abs(rows)).astype(np.float64)
+    return rows if negative else np.abs(rows)
+
+
+def _linear_scales(model: LinearModel, sample: Floats | None) -> Doubles:
+    """Return a power of two for each feature: its product with a weight is not rounded.
+
+    The one nearest to the median of the sample's values other than 0; without these, the one that
+    gives all terms of a score about the same size.
+    """
+    sizes = np.abs(model.weights)
+    known = sizes > 0
+    scales = np.ones(len(sizes))
+    if known.any():
+        typical = np.exp(np.log(sizes[known]).mean())
+        scales[known] = typical / sizes[known]
+    if sample is not None:
+        for column in range(len(sizes)):
+            values = np.abs(sample[:, column].astype(np.float64))
+            values = values[np.isfinite(values) & (values > 0)]
+            if len(values):
+                scales[column] = np.median(values)
+    exponents = np.clip(np.round(np.log(scales) / np.log(2.0)), -_MOST_EXPONENT, _MOST_EXPONENT)
+    powers: Doubles = np.ldexp(1.0, exponents.astype(np.int64))
+    return powers

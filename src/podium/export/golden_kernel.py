@@ -172,3 +172,96 @@ def cover(
             rows[filled, column] = value
         filled += 1
     return filled
+
+
+@inner
+def _child(
+    node: int,
+    row: Doubles,
+    feature: Ints,
+    threshold: Doubles,
+    left: Ints,
+    right: Ints,
+    missing_left: NDArray[np.bool_],
+    strict: bool,
+) -> int:
+    number = row[feature[node]]
+    if number != number:
+        goes_left = missing_left[node]
+    elif strict:
+        goes_left = number < threshold[node]
+    else:
+        goes_left = number <= threshold[node]
+    return int(left[node] if goes_left else right[node])
+
+
+@kernel
+def mark_shown(
+    rows: Doubles,
+    resolution: Doubles,
+    roots: Ints,
+    feature: Ints,
+    threshold: Doubles,
+    left: Ints,
+    right: Ints,
+    missing_left: NDArray[np.bool_],
+    strict: bool,
+    value: Doubles,
+    sizes: Doubles,
+    edges: Doubles,
+    leaves: NDArray[np.bool_],
+    sides: NDArray[np.bool_],
+) -> None:
+    """Mark the leaves and the sides of splits that the scores of rows show.
+
+    Splits by categories are left out: no engine that is asked has them.
+
+    Args:
+        rows: The rows.
+        resolution: The change that the score of each row shows.
+        roots: The first node of each tree.
+        feature: The feature of each node; -1 for a leaf.
+        threshold: The threshold of each split.
+        left: The left child.
+        right: The right child.
+        missing_left: Whether a missing value goes left.
+        strict: Whether a value equal to the threshold goes right.
+        value: The value of each leaf.
+        sizes: By how much the value of a leaf is changed.
+        edges: The last value that goes left and the first that goes right, for each node.
+        leaves: Whether a leaf is shown; it is marked here.
+        sides: Whether the goals of a split are shown; they are marked here.
+    """
+    path = np.empty(8192, np.int64)
+    for row in range(len(rows)):
+        for root in roots:
+            steps, node = 0, root
+            while feature[node] >= 0:
+                path[steps] = node
+                steps += 1
+                node = _child(
+                    node, rows[row], feature, threshold, left, right, missing_left, strict
+                )
+            leaf = node
+            if sizes[leaf] > resolution[row]:
+                leaves[leaf] = True
+            for step in range(steps):
+                node = path[step]
+                number = rows[row, feature[node]]
+                if number != number:
+                    goal = MISSING
+                elif number == edges[LEFT, node]:
+                    goal = LEFT
+                elif number == edges[RIGHT, node]:
+                    goal = RIGHT
+                else:
+                    continue
+                if sides[goal, node]:
+                    continue
+                taken = path[step + 1] if step + 1 < steps else leaf
+                other = right[node] if taken == left[node] else left[node]
+                while feature[other] >= 0:
+                    other = _child(
+                        other, rows[row], feature, threshold, left, right, missing_left, strict
+                    )
+                sides[goal, node] = abs(value[other] - value[leaf]) > resolution[row]

@@ -8,18 +8,26 @@ from dataclasses import dataclass
 import numpy as np
 
 from podium.errors import DataError
+from podium.export.coverage import coverage
 from podium.export.differences import Finding, other_findings, tree_findings
-from podium.export.explanations import explain_scores
+from podium.export.explanations import explain_scores, explain_weights
 from podium.export.feature_names import shortened
-from podium.export.folder import REFERENCE, ExportFolder
+from podium.export.folder import REFERENCE, ExportFolder, GoldenRows
 from podium.export.live import LiveEngine
+from podium.export.reading import Model
 from podium.export.reference import read_reference
+from podium.export.rounding import rounding_bound
+from podium.export.scorers import LinearModel
 from podium.export.targets import TARGETS
 from podium.export.targets.base import EngineModel
 from podium.export.trees import TreeModel
+from podium.kernels import Doubles, Ints
 
 _MALFORMED = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError)
 """What reading a file of another structure raises; a DataError is a ValueError."""
+_HALF_STEP = float(np.finfo(np.float32).epsneg)
+_NO_ENGINE = "a running engine: no URL was given"
+_OWN_FIELDS = "features of your own documents: golden rows have fields of their own"
 
 
 @dataclass(frozen=True)
@@ -30,9 +38,10 @@ class Verification:
         rows: The number of golden rows.
         off: The rows whose scores differ by more than rounding explains.
         largest: The largest difference of a score.
-        tolerance: The difference that rounding explains.
+        tolerance: The largest difference that rounding explains in any row.
         findings: What explains the differences, and the files that are changed.
         changed: The files that are not as they were written.
+        unchecked: What this verification could not notice, in words.
     """
 
     rows: int
@@ -41,6 +50,7 @@ class Verification:
     tolerance: float
     findings: tuple[Finding, ...]
     changed: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -53,9 +63,14 @@ def verify_export(
 ) -> Verification:
     """Score the golden rows of an export, by its files or in a running engine.
 
-    Without an engine the files are read by the target's rules, and every tree is compared: a
-    change is found even if it is too small to matter for a score. In both cases each file must be
-    as it was written, by its digest: what a feature is read from is in no golden row.
+    Without an engine the files are read by the target's rules, and every number is compared: a
+    change is found even if it is too small to matter for a score. With one, scores are compared
+    with what the files give by the engine's own arithmetic, where that is known to the last digit.
+    In both cases each file must be as it was written, by its digest: what a feature is read from is
+    in no golden row.
+
+    A row is off if its difference is more than rounding explains for its own terms. If no golden
+    row could be off, whatever the engine has, that is a finding.
 
     Example:
         >>> import tempfile
@@ -70,28 +85,28 @@ def verify_export(
     golden = export.golden_rows()
     reference = read_reference(export.read(REFERENCE))
     features = manifest.features
-    if engine is not None:
+    tolerance = score_tolerance(manifest.target, reference, golden.values)
+    findings: list[Finding] = []
+    if engine is None:
+        written = read_written(export)
+        scores = written.predict(golden.values)
+        off = _off(scores, golden.scores, tolerance)
+        unchecked = [_NO_ENGINE]
+        if isinstance(reference, TreeModel) and isinstance(written.model, TreeModel):
+            target = TARGETS.named(manifest.target)
+            findings = tree_findings(reference, written, target, features, golden.values)
+        else:
+            findings = other_findings(reference, written, tuple(off.tolist()))
+    else:
         scores = engine.score(export, golden.values)
         if scores.shape != golden.scores.shape:
             raise DataError(
                 f"the engine scored {len(scores)} of {len(golden.scores)} golden rows",
                 hint="Put the export there first.",
             )
-    else:
-        written = _read(export)
-        scores = written.predict(golden.values)
-    differences = np.abs(scores - golden.scores)
-    off = np.flatnonzero(~(differences <= manifest.tolerance))
-    findings: list[Finding] = []
-    if engine is None:
-        if isinstance(reference, TreeModel) and isinstance(written.model, TreeModel):
-            findings = tree_findings(reference, written, features, golden.values)
-        elif type(reference) is type(written.model) and not isinstance(reference, TreeModel):
-            findings = other_findings(reference, written, tuple(off.tolist()))
-    elif isinstance(reference, TreeModel):
-        findings = explain_scores(
-            reference, features, golden.values, scores, off, manifest.tolerance
-        )
+        off, findings, unchecked = _compare_live(export, reference, golden, scores, tolerance)
+    if len(golden.scores) and not np.ptp(golden.scores):
+        unchecked.append(f"the ranker: all {len(golden.scores)} golden rows have the same score")
     changed = export.changed_files()
     if changed:
         files = [Finding(f"{name} is not as it was written", ()) for name in changed]
@@ -99,11 +114,62 @@ def verify_export(
     return Verification(
         rows=len(scores),
         off=tuple(off.tolist()),
-        largest=float(differences.max(initial=0.0)),
-        tolerance=manifest.tolerance,
+        largest=float(np.abs(scores - golden.scores).max(initial=0.0)),
+        tolerance=float(tolerance.max(initial=0.0)),
         findings=tuple(findings),
         changed=tuple(changed),
+        unchecked=tuple(unchecked),
     )
+
+
+def score_tolerance(target: str, model: Model, values: Doubles) -> Doubles:
+    """Return how far a target's score of each row may be from the ranker's own, by rounding."""
+    writer = TARGETS.named(target)
+    engine = np.float32 if writer.single_precision else np.float64
+    own = np.float32 if getattr(model, "single_precision", False) else np.float64
+    bound = rounding_bound(model, values, engine) + rounding_bound(model, values, own)
+    if isinstance(model, TreeModel) and writer.single_scores and not writer.single_precision:
+        # The score alone is rounded, after a constant was added that makes none negative.
+        bound += 2 * _HALF_STEP * model.largest_score()
+    return bound
+
+
+def _compare_live(
+    export: ExportFolder,
+    reference: Model,
+    golden: GoldenRows,
+    scores: Doubles,
+    tolerance: Doubles,
+) -> tuple[Ints, list[Finding], list[str]]:
+    """Return the rows that are off in an engine, what explains them, and what none could show."""
+    features = export.manifest.features
+    try:
+        written = read_written(export)
+    except DataError:  # the file is not as it was written, which is a finding already
+        return _off(scores, golden.scores, tolerance), [], []
+    off = far = _off(scores, golden.scores, tolerance)
+    if written.single_precision:  # its arithmetic is known: nothing is left to rounding
+        off = np.union1d(off, np.flatnonzero(scores != written.predict(golden.values)))
+    findings = []
+    if isinstance(reference, TreeModel):
+        findings = explain_scores(reference, features, golden.values, scores, far, tolerance)
+    elif isinstance(reference, LinearModel):
+        findings = explain_weights(reference, features, golden.values, scores, far)
+    if len(off) and not len(far):
+        text = (
+            "the last digits of scores differ: a number was changed a little, or the engine adds "
+            "in another order than every version that was tried"
+        )
+        findings.append(Finding(text, tuple(off.tolist())))
+    covered = coverage(written, golden.values)
+    if covered.numbers and not covered.shown:
+        findings.append(Finding("no golden row could be off: nothing was verified", ()))
+    return off, findings, [*covered.unshown, _OWN_FIELDS]
+
+
+def _off(scores: Doubles, expected: Doubles, tolerance: Doubles) -> Ints:
+    with np.errstate(invalid="ignore"):
+        return np.flatnonzero(~(np.abs(scores - expected) <= tolerance))
 
 
 def _other_fields(export: ExportFolder) -> list[Finding]:
@@ -128,7 +194,8 @@ def _other_fields(export: ExportFolder) -> list[Finding]:
     ]
 
 
-def _read(export: ExportFolder) -> EngineModel:
+def read_written(export: ExportFolder) -> EngineModel:
+    """Return what the target computes from the files of an export."""
     manifest = export.manifest
     target = TARGETS.named(manifest.target)
     try:

@@ -28,13 +28,11 @@ from podium.export.reading import Model, model_of_ranker, read_model
 from podium.export.reference import reference_bytes
 from podium.export.scorers import LinearModel
 from podium.export.targets import TARGETS
-from podium.export.targets.base import Request, Target, engine_names
+from podium.export.targets.base import EngineModel, Request, engine_names
 from podium.export.trees import TreeModel
+from podium.export.verifying import score_tolerance
 from podium.kernels import Doubles, Floats
 from podium.rankers import Ranker
-
-_SINGLE = 1e-5
-"""The largest difference of scores of about 1 that the ranker itself rounds."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +45,8 @@ class ExportSettings:
         never_missing: Whether every feature always has a value.
         extractors: How the target computes features, in its own terms, by the features' names in
             the target or in the ranker.
+        fields: Whether every feature is a field of the documents, although the ranker's features
+            follow definitions, which may compute them otherwise.
         golden_rows: The maximum number of golden rows that are searched for splits.
         sample: Real rows, to draw ordinary values of golden rows from.
         measure: The ranker's measure on validation data, by its name.
@@ -59,6 +59,7 @@ class ExportSettings:
     model_name: str = "podium"
     never_missing: bool = False
     extractors: Mapping[str, Any] = field(default_factory=dict)
+    fields: bool = False
     golden_rows: int = 2000
     sample: Floats | None = None
     measure: Mapping[str, float] = field(default_factory=dict)
@@ -105,6 +106,14 @@ def export_ranker(
             f"{shortened(repr(options.model_name))} cannot be the name of a model",
             hint="Use letters, digits and underscores, no digit first.",
         )
+    definitions = None if fitted is None else fitted.definitions_hash_
+    if definitions and writer.computes_features and not (options.extractors or options.fields):
+        raise ArgumentError(
+            f"the ranker's features follow definitions ({definitions[:12]}), and {writer.title} "
+            "would read each from a field of its name",
+            hint="Give the definitions or extractors (--definitions, --extractors), or say that "
+            "documents have a field for each feature (--fields).",
+        )
     names = engine_names(model.feature_names, writer.reserved_names)
     request = Request(
         model=model,
@@ -124,13 +133,16 @@ def export_ranker(
         negative=writer.negative_values,
         unlike=written.unlike,
     )
-    scores = _scores(fitted, model, values)
     features = tuple(
         Feature(name, engine_name, absent)
         for name, engine_name, absent in zip(
             model.feature_names, names, written.absent, strict=True
         )
     )
+    engine_model = writer.read(written.files, features)
+    values = _with_defaults(values, engine_model.absent, features)
+    scores = _scores(fitted, model, values)
+    tolerance = score_tolerance(writer.name, model, values)
     manifest = ExportManifest(
         target=writer.name,
         engine_version=request.version,
@@ -140,16 +152,15 @@ def export_ranker(
             "kind": type(fitted or model).__name__,
             "sha256": hashlib.sha256(content).hexdigest(),
         },
-        tolerance=max(writer.tolerance, _SINGLE if _is_single(model) else 0.0)
-        * max(1.0, float(np.abs(scores).max(initial=0.0))),
+        tolerance=float(tolerance.max(initial=0.0)),
         measure=dict(options.measure),
         versions={"podium": version("podium-rank"), **_versions(writer.packages)},
         golden=reached,
         limits=(*_early_stop(model), *written.limits),
-        definitions=None if fitted is None else fitted.definitions_hash_,
+        definitions=definitions,
     )
     files = {**written.files, REFERENCE: reference_bytes(model)}
-    _check(writer, written.files, features, GoldenRows(values, scores), manifest.tolerance)
+    _check(writer.title, engine_model, GoldenRows(values, scores), tolerance)
     inputs = [*options.inputs, *([] if isinstance(ranker, Ranker) else [ranker])]
     return write_folder(folder, manifest, GoldenRows(values, scores), files, inputs)
 
@@ -162,10 +173,6 @@ def _early_stop(model: Model) -> tuple[str, ...]:
         f"The model was stopped early: its {unused} trees after the best iteration are left out, "
         "as by XGBRanker.predict and unlike Booster.predict without iteration_range.",
     )
-
-
-def _is_single(model: Model) -> bool:
-    return not isinstance(model, LinearModel) and getattr(model, "single_precision", True)
 
 
 def _scores(fitted: Ranker | None, model: Model, values: Doubles) -> Doubles:
@@ -189,18 +196,18 @@ def _by_engine_name(
     return known
 
 
-def _check(
-    writer: Target,
-    files: Mapping[str, bytes],
-    features: tuple[Feature, ...],
-    golden: GoldenRows,
-    tolerance: float,
-) -> None:
-    scores = writer.read(files, features).predict(golden.values)
-    off = np.abs(scores - golden.scores)
-    if len(off) and not off.max() <= tolerance:
+def _with_defaults(values: Doubles, absent: Doubles, features: tuple[Feature, ...]) -> Doubles:
+    """Fill in what extractors give documents without a value: the ranker gets it, too."""
+    known = np.array([np.nan if each.absent is None else each.absent for each in features])
+    default = np.isfinite(absent) & (absent != known)
+    return np.where(np.isnan(values) & default, absent, values)
+
+
+def _check(title: str, written: EngineModel, golden: GoldenRows, tolerance: Doubles) -> None:
+    off = np.abs(written.predict(golden.values) - golden.scores)
+    if not (off <= tolerance).all():
         raise DataError(
-            f"{writer.title} would score a golden row {off.max():.3g} off, and nothing is written",
+            f"{title} would score a golden row {off.max():.3g} off, and nothing is written",
             hint="Report this as an error of Podium, with the model.",
         )
 

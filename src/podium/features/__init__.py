@@ -18,6 +18,7 @@ from podium.features.feature_log import (
 )
 from podium.features.feature_search import EngineRequest, FeatureSearch, feature_search
 from podium.features.queries_file import read_queries
+from podium.features.query_check import QueryVerification, verify_queries
 from podium.features.rows import FeatureRows
 from podium.features.search_query import LoggedDocument, SearchQuery
 from podium.features.targets import detect_target
@@ -36,6 +37,7 @@ __all__ = [
     "LogSettings",
     "LoggedDocument",
     "QuerySource",
+    "QueryVerification",
     "RankerSource",
     "SearchQuery",
     "check_definitions",
@@ -45,4 +47,5 @@ __all__ = [
     "log_features",
     "read_queries",
     "upload_feature_set",
+    "verify_queries",
 ]

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from podium.errors import ArgumentError
+from podium.export.feature_names import feature_set_name
 from podium.features.definition import (
     EngineSource,
     FeatureDefinition,
@@ -145,8 +146,11 @@ class FeatureDefinitions:
             if names is None or feature.name in names
         }
 
-    def to_opensearch(self, name: str = "podium_features") -> dict[str, Any]:
-        """Return the body of ``POST _ltr/_featureset/NAME``, also of the o19s plugin.
+    def to_opensearch(self, name: str | None = None) -> dict[str, Any]:
+        """Return the body of ``PUT _ltr/_featureset/NAME``, also of the o19s plugin.
+
+        Args:
+            name: That name; by default ``podium_features_`` and a hash of the features.
 
         Example:
             >>> popularity = FeatureDefinition("popularity", FieldSource("clicks"))
@@ -154,11 +158,17 @@ class FeatureDefinitions:
             >>> [feature["name"] for feature in body["featureset"]["features"]]
             ['popularity']
         """
-        return feature_set(self.extractors("opensearch"), name)
+        queries = self.extractors("opensearch")
+        return feature_set(queries, name or feature_set_name(queries))
 
-    def to_solr(self, store: str = "podium_features") -> list[dict[str, Any]]:
-        """Return the body of ``PUT schema/feature-store``; parameters are ``efi`` values."""
-        return feature_store(self.extractors("solr"), store)
+    def to_solr(self, store: str | None = None) -> list[dict[str, Any]]:
+        """Return the body of ``PUT schema/feature-store``; parameters are ``efi`` values.
+
+        Args:
+            store: The store's name; by default ``podium_features_`` and a hash of the features.
+        """
+        features = self.extractors("solr")
+        return feature_store(features, store or feature_set_name(features))
 
     def to_elasticsearch(self) -> list[dict[str, Any]]:
         """Return the ``feature_extractors`` of a model of Elasticsearch's own learning to rank."""

@@ -12,9 +12,9 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit, urlunsplit
@@ -22,12 +22,18 @@ from urllib.parse import urlsplit, urlunsplit
 import numpy as np
 
 from podium.data import Dataset, write_parquet
-from podium.data.atomic import try_lock
+from podium.data.atomic import atomic_write, try_lock
 from podium.data.files import Reporter, writing
 from podium.data.json_lines import json_line, json_lines
 from podium.errors import ArgumentError, DataError
 from podium.export.live.http_client import EngineClient, Retry
-from podium.features.feature_search import MOST_DOCUMENTS, EngineRequest, FeatureSearch
+from podium.export.live.solr import reload_replicas
+from podium.features.feature_search import (
+    MOST_DOCUMENTS,
+    EngineRequest,
+    FeatureSearch,
+    QueryRefusedError,
+)
 from podium.features.rows import FeatureRows
 from podium.features.search_query import LoggedDocument, SearchQuery
 
@@ -60,6 +66,8 @@ class FeatureLog:
             that was killed.
         empty: The number of queries without a candidate.
         unjudged: The number of queries that were left out because they were not judged.
+        refused: Why the engine refused a query, by the query's id; these are left out, too. A later
+            log of the same queries asks for them again.
     """
 
     queries: int
@@ -67,6 +75,13 @@ class FeatureLog:
     asked: int
     empty: int
     unjudged: int
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def refused_share(self) -> float:
+        """The share of the queries that the engine refused."""
+        total = self.queries + self.empty + self.unjudged + len(self.refused)
+        return len(self.refused) / total if total else 0.0
 
 
 @dataclass(frozen=True)
@@ -89,6 +104,9 @@ def log_features(
     progress: Reporter | None = None,
 ) -> FeatureLog:
     """Fetch the candidates of queries with their features, and write them as a data set.
+
+    Documents are in the order of the index, in which engines put those with equal scores. A
+    manifest beside the data set has all counts and the queries that the engine refused.
 
     Args:
         search: The engine's searches; its feature set must be there.
@@ -125,7 +143,9 @@ def log_features(
     compute = FeatureRows(search.definitions)
     compute.load()
     asked, keys = 0, {}
-    with _journal(path, _heading(search, settings)) as (journal, finished):
+    refused: dict[str, str] = {}
+    heading = _heading(search, settings)
+    with _journal(path, heading) as (journal, finished):
         with EngineClient(search.address, search.title, settings.retry) as client:
             check_feature_set(search, client)
             pace = _Pace(settings.rate)
@@ -133,19 +153,31 @@ def log_features(
                 keys[query.id] = key = _key(query)
                 if key not in finished:
                     pace.wait()
-                    entry = _ask(client, search, compute, query, settings.depth)
-                    journal.write(json_line({"key": key, **entry}))
-                    journal.flush()
                     asked += 1
+                    try:
+                        entry = _ask(client, search, compute, query, settings.depth)
+                    except QueryRefusedError as error:
+                        refused[query.id] = error.problem
+                    else:
+                        journal.write(json_line({"key": key, **entry}))
+                        journal.flush()
                 if progress is not None:
                     progress(number, None)
-        counts = _write(path, search, keys, output, relabel)
+        log = FeatureLog(
+            asked=asked, refused=refused, **_write(path, search, keys, refused, output, relabel)
+        )
+        _write_manifest(Path(f"{os.fspath(output)}.manifest.json"), heading, log)
         path.unlink()
-    return FeatureLog(asked=asked, **counts)
+    return log
 
 
 def upload_feature_set(search: FeatureSearch, retry: Retry | None = None) -> None:
-    """Put the feature set of definitions into an engine, in place of one of the same name.
+    """Put the feature set of definitions into an engine, unless it is there.
+
+    One of the same name with other features is not replaced: a model may use it.
+
+    Raises:
+        DataError: If there is one, or the engine does not answer.
 
     Example:
         >>> from podium.features import EngineSource, FeatureDefinition, FieldSource
@@ -157,9 +189,17 @@ def upload_feature_set(search: FeatureSearch, retry: Retry | None = None) -> Non
         Traceback (most recent call last):
         podium.errors.DataError: OpenSearch cannot be reached (ConnectError). ...
     """
+    request = search.stored()
+    if request is None:
+        return
     with EngineClient(search.address, search.title, retry) as client:
-        for request in search.uploads():
-            send(client, request)
+        if search.is_stored(*send(client, request)):
+            return
+        for upload in search.uploads():
+            send(client, upload)
+        if search.target == "solr":
+            reload_replicas(client)
+        search.check_stored(*send(client, request))
 
 
 def check_feature_set(search: FeatureSearch, client: EngineClient) -> None:
@@ -195,8 +235,12 @@ def _ask(
 ) -> dict[str, Any]:
     try:
         documents = _documents(client, search, query, depth)
+    except QueryRefusedError:
+        raise
     except DataError as error:
         raise DataError(f"query {query.id!r}: {error.problem}", hint=error.hint) from error
+    # As engines and services order documents to which a ranker gives equal scores.
+    documents.sort(key=lambda document: document.number)
     rows = compute(query, documents)
     content = base64.b64encode(rows.astype("<f4").tobytes()).decode()
     return {"query": query.id, "ids": [document.id for document in documents], "rows": content}
@@ -205,15 +249,15 @@ def _ask(
 def _documents(
     client: EngineClient, search: FeatureSearch, query: SearchQuery, depth: int
 ) -> list[LoggedDocument]:
-    """Return the candidates of a query; where its operators are invalid, those of its words."""
-    request = search.search(query, depth)
-    status, answer = send(client, replace(request, may_be=(400,)))
-    if status == 400:
-        query = query.words_only()
-        if not query.text:
-            return []
-        answer = send(client, search.search(query, depth))[1]
-    return search.documents(answer)
+    steps = search.asking(query, depth)
+    request = next(steps)
+    while True:
+        answer = send(client, request)
+        try:
+            request = steps.send(answer)
+        except StopIteration as end:
+            documents: list[LoggedDocument] = end.value
+            return documents
 
 
 class _Pace:
@@ -310,6 +354,7 @@ def _write(
     path: Path,
     search: FeatureSearch,
     keys: dict[str, str],
+    refused: Mapping[str, str],
     output: str | os.PathLike[str],
     relabel: Callable[[Dataset], Dataset] | None,
 ) -> dict[str, int]:
@@ -335,11 +380,20 @@ def _write(
         if counts["queries"]:
             raise
         reason = "none was judged" if counts["unjudged"] else "none has a candidate"
+        if refused:
+            example = next(iter(refused.values()))
+            reason = f"{len(refused)} were refused ({example}) and {reason}"
         raise DataError(
             f"of {len(keys)} queries {reason}, so there is nothing to write",
             hint="Compare the query ids, and try the query of [candidates] in the engine.",
         ) from error
     return counts
+
+
+def _write_manifest(path: Path, heading: dict[str, Any], log: FeatureLog) -> None:
+    content = json.dumps(heading | asdict(log), indent=1)
+    with atomic_write(path) as file:
+        file.write(content.encode() + b"\n")
 
 
 def _dataset(entry: _Entry, search: FeatureSearch) -> Dataset:

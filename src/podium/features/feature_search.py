@@ -10,12 +10,18 @@ import json
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
+import numpy as np
+
 from podium.errors import ArgumentError, DataError
+from podium.export.feature_names import feature_set_name
+from podium.export.live.opensearch import stored_features as opensearch_features
+from podium.export.live.solr import stored_features as solr_features
 from podium.features.definition import EngineSource
 from podium.features.definitions import FeatureDefinitions, feature_set, feature_store
 from podium.features.engine_features import TITLES, engine_feature
@@ -33,7 +39,9 @@ DEFAULT_SET = "podium_features"
 MOST_DOCUMENTS = 10_000
 """The largest depth: engines refuse to return more by default."""
 
+_REFUSALS = (400, 500)
 _LOG = "podium"
+_NUMBER = "podium_number"
 _INDEX = re.compile(r"[A-Za-z0-9*-][A-Za-z0-9*,._-]{0,254}")
 _SET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,199}")
 
@@ -55,6 +63,10 @@ class EngineRequest:
     may_be: tuple[int, ...] = ()
 
 
+class QueryRefusedError(DataError):
+    """The engine calls a query itself wrong, and the words of it alone as well."""
+
+
 class FeatureSearch(ABC):
     """Searches of one engine by one set of definitions.
 
@@ -62,7 +74,10 @@ class FeatureSearch(ABC):
         definitions: The features, and the query that finds candidates.
         url: The address of an index or collection: ``http://localhost:9200/shop`` or
             ``http://localhost:8983/solr/shop``.
-        feature_set: The name of the feature set or feature store there.
+        feature_set: What the name of the feature set or feature store there begins with; it ends
+            with a hash of the features, so that none with other features has that name.
+        id_field: In Solr, the name of the unique key. In OpenSearch, a field with doc values that
+            has the same value as ``_id``, which is then not read from stored fields.
 
     Attributes:
         url: The address of the index or collection.
@@ -72,7 +87,11 @@ class FeatureSearch(ABC):
     target: ClassVar[str]
 
     def __init__(
-        self, definitions: FeatureDefinitions, url: str, feature_set: str = DEFAULT_SET
+        self,
+        definitions: FeatureDefinitions,
+        url: str,
+        feature_set: str = DEFAULT_SET,
+        id_field: str | None = None,
     ) -> None:
         if not _SET.fullmatch(feature_set):
             raise ArgumentError(
@@ -85,12 +104,13 @@ class FeatureSearch(ABC):
                 hint=f"Add [candidates] with {self._form_name} = ... to them.",
             )
         self.definitions = definitions
-        self.feature_set = feature_set
         self.url = self.address = url.rstrip("/")
         self._features = {
             feature.name: engine_feature(feature, self.target) for feature in definitions.logged
         }
+        self.feature_set = feature_set_name(self._features, feature_set)
         self._parameters = definitions.parameters(self.target)
+        self._id_field = id_field
 
     @property
     def title(self) -> str:
@@ -107,7 +127,7 @@ class FeatureSearch(ABC):
 
     @abstractmethod
     def uploads(self) -> list[EngineRequest]:
-        """Return the requests that put the feature set there, in place of one of its name."""
+        """Return the requests that put the feature set there, where none has its name."""
 
     @property
     def candidates_key(self) -> str:
@@ -121,8 +141,8 @@ class FeatureSearch(ABC):
             return None
         return EngineRequest("GET", self._stored_path(), may_be=(400, 404))
 
-    def check_stored(self, status: int, answer: Any) -> None:
-        """Raise a DataError unless the engine's feature set is that of the definitions.
+    def is_stored(self, status: int, answer: Any) -> bool:
+        """Return whether the engine has the feature set; a DataError if it has other features.
 
         Args:
             status: The status of the answer to ``stored``.
@@ -132,11 +152,24 @@ class FeatureSearch(ABC):
             features = self._stored_features(answer) if status == 200 else {}
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise _malformed(self, error) from error
-        if not features:
+        if features:
+            self._require_same(features)
+        return bool(features)
+
+    def check_stored(self, status: int, answer: Any) -> None:
+        """Raise a DataError unless the engine's feature set is that of the definitions.
+
+        Args:
+            status: The status of the answer to ``stored``.
+            answer: What it holds.
+        """
+        if not self.is_stored(status, answer):
             raise DataError(
                 f"{self.title} has no feature set {self.feature_set!r}",
                 hint="Upload it: podium features log --put.",
             )
+
+    def _require_same(self, features: Mapping[str, Any]) -> None:
         others = sorted(
             name
             for name in {*features, *self._features}
@@ -146,8 +179,8 @@ class FeatureSearch(ABC):
             raise DataError(
                 f"the feature set {self.feature_set!r} in {self.title} differs from the "
                 f"definitions in {', '.join(map(repr, others[:5]))}",
-                hint="Upload it again (podium features log --put), or take the definitions that "
-                "it was made from.",
+                hint="It is not replaced: take the definitions that it was made from, or another "
+                "name for the feature set.",
             )
 
     @abstractmethod
@@ -170,6 +203,62 @@ class FeatureSearch(ABC):
             start: The number of documents before the first.
             fields: Stored fields to return beside those that features need.
         """
+
+    def asking(
+        self, query: SearchQuery, size: int, start: int = 0, fields: Sequence[str] = ()
+    ) -> Generator[EngineRequest, tuple[int, Any], list[LoggedDocument]]:
+        """Yield requests for the documents of a query, receive answers, return the documents.
+
+        A query that the engine refuses is asked for once more by its words alone.
+
+        Raises:
+            QueryRefusedError: If the engine refuses these, too.
+            DataError: If it answers something else.
+        """
+        status, answer = yield self.search(query, size, start, fields)
+        reason = self._refusal(status, answer)
+        words = query.words_only()
+        if reason is not None and words.text not in ("", query.text):
+            status, answer = yield self.search(words, size, start, fields)
+            reason = self._refusal(status, answer)
+        if reason is not None:
+            raise QueryRefusedError(
+                f"{self.title} refuses the query: {reason}",
+                hint="Shorten the query, or change the queries of the definitions.",
+            )
+        return self.documents(answer)
+
+    def _refusal(self, status: int, answer: Any) -> str | None:
+        """Return why the engine refuses a query, in its words; None if it does not."""
+        if status == 200:
+            return None
+        reason = self._reason(answer)
+        # Where a query has too many clauses only when it is rewritten, the status is 500.
+        if reason is not None and (status == 400 or "maxClauseCount" in reason):
+            return "".join(each for each in " ".join(reason.split()) if each.isprintable())[:200]
+        raise DataError(
+            f"{self.title} answers a search with status {status}",
+            hint="Look at what its log says.",
+        )
+
+    @abstractmethod
+    def _reason(self, answer: Any) -> str | None:
+        """Return what an engine says beside an error; None if it is not the engine that answers."""
+
+    @abstractmethod
+    def reranked(self, query: SearchQuery, model: str, depth: int, size: int) -> EngineRequest:
+        """Return the request for the candidates of a query as a model in the engine ranks them.
+
+        Args:
+            query: The query.
+            model: The name of the model there.
+            depth: The number of candidates that it reranks, on each shard.
+            size: The number of documents to return.
+        """
+
+    @abstractmethod
+    def ranking(self, answer: Any) -> list[tuple[str, float]]:
+        """Return the ids and scores of the answer to ``reranked``, best first."""
 
     @abstractmethod
     def documents(self, answer: Any) -> list[LoggedDocument]:
@@ -204,9 +293,13 @@ class OpenSearchSearch(FeatureSearch):
     target = "opensearch"
 
     def __init__(
-        self, definitions: FeatureDefinitions, url: str, feature_set: str = DEFAULT_SET
+        self,
+        definitions: FeatureDefinitions,
+        url: str,
+        feature_set: str = DEFAULT_SET,
+        id_field: str | None = None,
     ) -> None:
-        super().__init__(definitions, url, feature_set)
+        super().__init__(definitions, url, feature_set, id_field)
         address, _, index = self.url.rpartition("/")
         if not urlsplit(address).hostname or not _INDEX.fullmatch(index):
             raise ArgumentError(
@@ -221,25 +314,18 @@ class OpenSearchSearch(FeatureSearch):
 
     def uploads(self) -> list[EngineRequest]:
         """Return the requests that put the feature set there."""
-        path = self._stored_path()
         body = feature_set(self._features, self.feature_set)
         return [
             EngineRequest("PUT", "_ltr", may_be=(400,)),  # 400: there is a store
-            EngineRequest("DELETE", path, may_be=(404,)),
-            EngineRequest("POST", path, body),
+            # 409: another one put it there. POST would replace it.
+            EngineRequest("PUT", self._stored_path(), body, may_be=(409,)),
         ]
 
     def _stored_path(self) -> str:
         return f"_ltr/_featureset/{self.feature_set}"
 
     def _stored_features(self, answer: Any) -> dict[str, Any]:
-        features = {}
-        for entry in answer["_source"]["featureset"]["features"]:
-            template = entry["template"]
-            features[str(entry["name"])] = (
-                json.loads(template) if isinstance(template, str) else template
-            )
-        return features
+        return opensearch_features(answer)
 
     def search(
         self, query: SearchQuery, size: int, start: int = 0, fields: Sequence[str] = ()
@@ -248,50 +334,90 @@ class OpenSearchSearch(FeatureSearch):
         values = self._values(query)
         assert self.definitions.candidates is not None
         candidates = bound(self.definitions.candidates.template, values.__getitem__)
-        needed = parameters(list(self._features.values()))
+        stored = self._all_fields(fields)
         body: dict[str, Any] = {
             "size": size,
             "from": start,
-            "_source": self._all_fields(fields) or False,
             "query": {"bool": {"must": [candidates]}},
+            # As without it, and the number of a document in the index is part of the answer.
+            "sort": ["_score", {"_doc": "asc"}],
+            "track_total_hits": False,
         }
+        if stored or self._id_field is None:
+            body["_source"] = stored or False
+        else:  # reading one stored field of each document takes longer than its features
+            body |= {"stored_fields": "_none_", "docvalue_fields": [self._id_field]}
         if self._features:
             logged = {
                 "_name": _LOG,
                 "featureset": self.feature_set,
-                "params": {name: values[name] for name in needed},
+                "params": {name: values[name] for name in self._needed},
             }
             body["query"]["bool"]["filter"] = [{"sltr": logged}]
             specs = {"name": _LOG, "named_query": _LOG}
             body["ext"] = {"ltr_log": {"log_specs": specs}}
+        # Shards that refuse a query make the whole search fail, and so say why.
+        path = f"{self._index}/_search?allow_partial_search_results=false"
+        return EngineRequest("POST", path, body, may_be=_REFUSALS)
+
+    def _reason(self, answer: Any) -> str | None:
+        try:
+            return str(answer["error"]["root_cause"][0]["reason"])
+        except (KeyError, IndexError, TypeError):
+            return None
+
+    @cached_property
+    def _needed(self) -> tuple[str, ...]:
+        """The parameters of the features."""
+        return parameters(list(self._features.values()))
+
+    def reranked(self, query: SearchQuery, model: str, depth: int, size: int) -> EngineRequest:
+        """Return the request for the candidates of a query as a model in the engine ranks them."""
+        values = self._values(query)
+        assert self.definitions.candidates is not None
+        params = {name: values[name] for name in self._needed}
+        rescore = {
+            "query_weight": 0,
+            "rescore_query": {"sltr": {"model": model, "params": params}},
+        }
+        body = {
+            "size": size,
+            "_source": False,
+            "query": bound(self.definitions.candidates.template, values.__getitem__),
+            "rescore": {"window_size": depth, "query": rescore},
+        }
         return EngineRequest("POST", f"{self._index}/_search", body)
+
+    def ranking(self, answer: Any) -> list[tuple[str, float]]:
+        """Return the ids and scores of the answer to ``reranked``, best first."""
+        try:
+            _require_complete(answer)
+            return [(str(hit["_id"]), _single(hit["_score"])) for hit in answer["hits"]["hits"]]
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise _malformed(self, error) from error
 
     def documents(self, answer: Any) -> list[LoggedDocument]:
         """Return the documents of an answer, best first."""
         try:
             _require_complete(answer)
-            return [
-                LoggedDocument(
-                    str(hit["_id"]),
-                    float(hit["_score"]),
-                    self._logged(hit),
-                    dict(hit.get("_source") or {}),
-                )
-                for hit in answer["hits"]["hits"]
-            ]
+            return [self._document(hit) for hit in answer["hits"]["hits"]]
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise _malformed(self, error) from error
 
-    def _logged(self, hit: Any) -> dict[str, float]:
-        if not self._features:
-            return {}
-        entries = hit["fields"]["_ltrlog"][0][_LOG]
-        values = {
-            str(entry["name"]): float(entry["value"])
-            for entry in entries
-            if entry.get("value") is not None
-        }
-        return _known(values, {str(entry["name"]) for entry in entries}, self)
+    def _document(self, hit: Any) -> LoggedDocument:
+        score, number = hit["sort"]
+        identity = hit["_id"] if "_id" in hit else hit["fields"][self._id_field][0]
+        values = {}
+        if self._features:
+            entries = hit["fields"]["_ltrlog"][0][_LOG]
+            values = {
+                entry["name"]: float(entry["value"]) if "value" in entry else math.nan
+                for entry in entries
+            }
+            _require_names(values, self)
+        return LoggedDocument(
+            str(identity), float(score), values, hit.get("_source") or {}, int(number)
+        )
 
 
 class ElasticsearchPluginSearch(OpenSearchSearch):
@@ -310,10 +436,10 @@ class SolrSearch(FeatureSearch):
         definitions: FeatureDefinitions,
         url: str,
         feature_set: str = DEFAULT_SET,
-        id_field: str = "id",
+        id_field: str | None = None,
     ) -> None:
-        super().__init__(definitions, url, feature_set)
-        self._id = id_field
+        super().__init__(definitions, url, feature_set, id_field)
+        self._id = id_field or "id"
 
     @property
     def _form_name(self) -> str:
@@ -322,19 +448,13 @@ class SolrSearch(FeatureSearch):
     def uploads(self) -> list[EngineRequest]:
         """Return the requests that put the feature store there."""
         store = feature_store(self._features, self.feature_set)
-        return [
-            EngineRequest("DELETE", self._stored_path(), may_be=(404,)),
-            EngineRequest("PUT", "schema/feature-store", store),
-        ]
+        return [EngineRequest("PUT", "schema/feature-store", store)]
 
     def _stored_path(self) -> str:
         return f"schema/feature-store/{self.feature_set}"
 
     def _stored_features(self, answer: Any) -> dict[str, Any]:
-        return {
-            str(entry["name"]): {"class": entry["class"], "params": entry["params"]}
-            for entry in answer["features"]
-        }
+        return solr_features(answer)
 
     def search(
         self, query: SearchQuery, size: int, start: int = 0, fields: Sequence[str] = ()
@@ -343,7 +463,7 @@ class SolrSearch(FeatureSearch):
         values = {name: without_macros(value) for name, value in self._values(query).items()}
         assert self.definitions.candidates is not None
         words = {f"{SOLR_PREFIX}{name}": value for name, value in values.items()}
-        columns = [self._id, "score", *self._all_fields(fields)]
+        columns = [self._id, "score", f"{_NUMBER}:[docid]", *self._all_fields(fields)]
         if self._features:
             needed = parameters(self._queries())
             efi = "".join(f" efi.{name}=${SOLR_PREFIX}{name}" for name in needed)
@@ -358,7 +478,34 @@ class SolrSearch(FeatureSearch):
             "params": words,
         }
         # Solr would expand macros in the text of the body, before it is parsed.
-        return EngineRequest("POST", "select?wt=json&expandMacros=false", body)
+        path = "select?wt=json&expandMacros=false"
+        return EngineRequest("POST", path, body, may_be=_REFUSALS)
+
+    def _reason(self, answer: Any) -> str | None:
+        try:
+            return str(answer["error"]["msg"])
+        except (KeyError, TypeError):
+            return None
+
+    def reranked(self, query: SearchQuery, model: str, depth: int, size: int) -> EngineRequest:
+        """Return the request for the candidates of a query as a model in the engine ranks them."""
+        request = self.search(query, size)
+        needed = parameters(self._queries())
+        efi = "".join(f" efi.{name}=${SOLR_PREFIX}{name}" for name in needed)
+        again = {"rq": f"{{!ltr model={model} reRankDocs={depth}{efi}}}"}
+        body = request.content
+        content = body | {"fields": [self._id, "score"], "params": body["params"] | again}
+        return replace(request, content=content)
+
+    def ranking(self, answer: Any) -> list[tuple[str, float]]:
+        """Return the ids and scores of the answer to ``reranked``, best first."""
+        try:
+            if answer["responseHeader"].get("partialResults"):
+                raise _incomplete()
+            documents = answer["response"]["docs"]
+            return [(str(each[self._id]), _single(each["score"])) for each in documents]
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise _malformed(self, error) from error
 
     def _queries(self) -> list[str]:
         sources = [feature.source for feature in self.definitions.logged]
@@ -377,8 +524,9 @@ class SolrSearch(FeatureSearch):
                     {
                         name: value
                         for name, value in document.items()
-                        if name not in (_LOG, "score", self._id)
+                        if name not in (_LOG, _NUMBER, "score", self._id)
                     },
+                    int(document[_NUMBER]),
                 )
                 for document in answer["response"]["docs"]
             ]
@@ -392,18 +540,23 @@ class SolrSearch(FeatureSearch):
             return {}
         pairs = (entry.partition("=") for entry in str(document[_LOG]).split(","))
         values = {name: float(value) for name, _, value in pairs}
-        return _known(values, set(values), self)
+        _require_names(values, self)
+        return values
 
 
-def _known(values: dict[str, float], names: set[str], search: FeatureSearch) -> dict[str, float]:
-    """Return values that are not NaN, if the engine has the features of the definitions."""
-    if names != set(search._features):
+def _require_names(values: Mapping[str, float], search: FeatureSearch) -> None:
+    """Raise a DataError unless an engine's features have the names of the definitions."""
+    if values.keys() != search._features.keys():
         raise DataError(
             f"the feature set {search.feature_set!r} in {search.title} has other features than the "
             "definitions",
             hint="Upload it: podium features log --put.",
         )
-    return {name: value for name, value in values.items() if not math.isnan(value)}
+
+
+def _single(score: Any) -> float:
+    """Return the single-precision number that an answer has in decimal."""
+    return float(np.float32(float(score)))
 
 
 def _require_complete(answer: Any) -> None:
@@ -436,7 +589,11 @@ SEARCHES: Mapping[str, type[FeatureSearch]] = {
 
 
 def feature_search(
-    definitions: FeatureDefinitions, target: str, url: str, feature_set: str = DEFAULT_SET
+    definitions: FeatureDefinitions,
+    target: str,
+    url: str,
+    feature_set: str = DEFAULT_SET,
+    id_field: str | None = None,
 ) -> FeatureSearch:
     """Return the searches of an engine.
 
@@ -444,7 +601,10 @@ def feature_search(
         definitions: The features, and the query that finds candidates.
         target: ``opensearch``, ``o19s`` or ``solr``.
         url: The address of an index or collection.
-        feature_set: The name of the feature set or feature store there.
+        feature_set: What the name of the feature set or feature store there begins with; it ends
+            with a hash of the features, so that none with other features has that name.
+        id_field: In Solr, the name of the unique key (``id``). In OpenSearch, a field with doc
+            values that has the same value as ``_id``, which is then not read from stored fields.
 
     Example:
         >>> from podium.features import FeatureDefinition, FieldSource
@@ -453,10 +613,10 @@ def feature_search(
         >>> definitions = FeatureDefinitions((clicks,), candidates)
         >>> search = feature_search(definitions, "opensearch", "http://localhost:9200/shop")
         >>> search.search(SearchQuery("1", "red shoes"), size=10).path
-        'shop/_search'
+        'shop/_search?allow_partial_search_results=false'
     """
     if target not in SEARCHES:
         raise ArgumentError(
             f"{target!r} does not log features", hint=f"Engines that do: {', '.join(SEARCHES)}."
         )
-    return SEARCHES[target](definitions, url, feature_set)
+    return SEARCHES[target](definitions, url, feature_set, id_field)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from podium.features.functions import words
 
@@ -33,18 +34,19 @@ class SearchQuery:
         return SearchQuery(self.id, " ".join(words(self.text)), self.columns)
 
 
-@dataclass(frozen=True)
-class LoggedDocument:
+class LoggedDocument(NamedTuple):
     """A document that an engine returned for a query.
 
     Attributes:
         id: Its id.
         score: The score of the query that finds candidates.
-        values: The features that the engine computed, by name; an absent one is left out.
+        values: The features that the engine computed, by name; an absent one is NaN, or left out.
         fields: Stored fields that were asked for, by name.
+        number: Its number in the index, or in its shard: engines order equal scores by it.
     """
 
     id: str
     score: float
     values: Mapping[str, float]
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    fields: Mapping[str, Any] = MappingProxyType({})
+    number: int = 0

@@ -21,7 +21,7 @@ securityContext:
 {{- end }}
 
 {{- define "podium-studio.container" -}}
-image: "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"
+image: "{{ .Values.image.repository }}{{ if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}"
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 envFrom:
   - secretRef: { name: {{ .Values.existingSecret | quote }} }

@@ -1,16 +1,18 @@
-"""The running engine of an export's target."""
+"""The running engine of an export's target, or at an address."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
 
-from podium.errors import ArgumentError
-from podium.export.live import LiveEngine
+from podium.errors import ArgumentError, DataError
+from podium.export.live import DeploymentEngine
 from podium.export.live.elasticsearch import ElasticsearchEngine
+from podium.export.live.http_client import EngineClient, Retry
 from podium.export.live.opensearch import OpenSearchEngine
 from podium.export.live.solr import SolrEngine
 
-_ENGINES: Mapping[str, Callable[[str], LiveEngine]] = {
+_ENGINES: Mapping[str, Callable[[str], DeploymentEngine]] = {
     "opensearch": OpenSearchEngine,
     "o19s": lambda url: OpenSearchEngine(url, "Elasticsearch with the o19s plugin"),
     "solr": SolrEngine,
@@ -18,7 +20,7 @@ _ENGINES: Mapping[str, Callable[[str], LiveEngine]] = {
 }
 
 
-def connect_engine(target: str, url: str) -> LiveEngine:
+def connect_engine(target: str, url: str) -> DeploymentEngine:
     """Return the running engine of a target at an address.
 
     Raises:
@@ -35,3 +37,40 @@ def connect_engine(target: str, url: str) -> LiveEngine:
             hint=f"Targets with one: {', '.join(_ENGINES)}.",
         )
     return _ENGINES[target](url)
+
+
+def is_solr(url: str) -> bool:
+    """Whether an address is that of a core or collection of Solr.
+
+    Example:
+        >>> is_solr("http://localhost:8983/solr/shop"), is_solr("http://localhost:9200/shop")
+        (True, False)
+    """
+    return "/solr/" in urlsplit(url).path
+
+
+def detect_target(url: str, retry: Retry | None = None) -> str:
+    """Return the target of exports for the engine at an address, as ``connect_engine`` takes it.
+
+    Raises:
+        DataError: If no search engine answers there.
+
+    Example:
+        >>> detect_target("http://localhost:8983/solr/shop")
+        'solr'
+    """
+    if is_solr(url):
+        return "solr"
+    with EngineClient(url, "the engine", retry) as client:
+        _, answer = client.request("GET", "")
+        version = answer.get("version") if isinstance(answer, dict) else None
+        if not isinstance(version, dict) or "number" not in version:
+            raise DataError(
+                "no search engine that takes models answers there",
+                hint="Give an address such as http://localhost:9200 or "
+                "http://localhost:8983/solr/COLLECTION.",
+            )
+        if version.get("distribution") == "opensearch":
+            return "opensearch"
+        _, stores = client.request("GET", "_ltr", may_be=(400, 404, 405))
+    return "o19s" if isinstance(stores, dict) and "stores" in stores else "elasticsearch"

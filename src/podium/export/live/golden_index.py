@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
@@ -13,6 +12,7 @@ from podium.errors import DataError
 from podium.export.folder import ExportFolder
 from podium.export.live.golden_documents import BATCH, require_version, row_documents
 from podium.export.live.http_client import EngineClient, malformed
+from podium.export.live.versions import is_leftover, temporary_name
 from podium.kernels import Doubles
 
 _ROW = "podium_golden_row"
@@ -27,7 +27,7 @@ class GoldenIndex:
     def __init__(self, client: EngineClient, names: Sequence[str], values: Doubles) -> None:
         self.client = client
         self.names = names
-        self.name = f"podium-golden-{secrets.token_hex(8)}"
+        self.name = temporary_name()
         self.values = values
 
     def __enter__(self) -> Self:
@@ -86,6 +86,25 @@ class GoldenIndex:
             if len(hits) != len(scores[start : start + BATCH]):
                 raise DataError(f"{self.client.title} does not return all rows")
         return scores
+
+    def require_answer(self, model: str, search: dict[str, Any]) -> None:
+        """Raise a DataError if a search fails, as it does where a feature is not a valid query."""
+        try:
+            self.client.request("POST", f"{self.name}/_search", search)
+        except DataError as error:
+            raise DataError(
+                f"a search with the model {model} fails: {error.problem}",
+                hint="Correct the features, and export again.",
+            ) from error
+
+
+def golden_indices(client: EngineClient) -> list[str]:
+    """Return the indices of checks that run, and of those that were killed."""
+    _, answer = client.request("GET", "_cat/indices/podium-golden-*?h=index&format=json")
+    try:
+        return [str(each["index"]) for each in answer if is_leftover(str(each["index"]))]
+    except (KeyError, TypeError) as error:
+        raise malformed(client.title, error) from error
 
 
 def require_server_version(client: EngineClient, export: ExportFolder) -> tuple[int, ...]:

@@ -61,6 +61,7 @@ class EngineClient:
     """
 
     def __init__(self, url: str, title: str, retry: Retry | None = None) -> None:
+        self.url = url.rstrip("/")
         self.title = title
         self._retry = retry or Retry(attempts=0)
         parts = urlsplit(url)
@@ -71,7 +72,7 @@ class EngineClient:
             )
         self._httpx = _httpx()
         self._client = self._httpx.Client(
-            base_url=url.rstrip("/") + "/", follow_redirects=False, trust_env=False,
+            base_url=f"{self.url}/", follow_redirects=False, trust_env=False,
             timeout=_SECONDS,
         )  # fmt: skip
 
@@ -168,7 +169,9 @@ def _json(content: Any) -> bytes:
 
 
 def _reason(answer: bytes) -> str:
-    """The beginning of an answer, on one line, without control characters."""
+    """What an answer says, or its beginning, on one line, without control characters."""
     text = answer[:2000].decode(errors="replace")
+    with suppress(ValueError, KeyError, TypeError):
+        text = str(json.loads(answer)["error"]["msg"])  # Solr's
     line = " ".join(text.split())
     return "".join(each for each in line if each.isprintable())[:_SHOWN]

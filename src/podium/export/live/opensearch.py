@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 from podium.errors import DataError
 from podium.export.folder import ExportFolder
+from podium.export.live import Reference, StoredModels
 from podium.export.live.golden_documents import safe_name
-from podium.export.live.golden_index import GoldenIndex, require_server_version
-from podium.export.live.http_client import EngineClient
+from podium.export.live.golden_index import GoldenIndex, golden_indices, require_server_version
+from podium.export.live.http_client import EngineClient, malformed
+from podium.export.live.search_template import (
+    PARAMETERS,
+    read_reference,
+    usage,
+    write_reference,
+)
+from podium.export.live.versions import (
+    VERSION,
+    is_feature_set,
+    is_leftover,
+    is_podiums,
+    temporary_name,
+    uploaded_name,
+    version_name,
+)
 from podium.export.targets.opensearch import FEATURES, MODEL, field_value
 from podium.kernels import Doubles
+
+_MOST_NAMES = 10_000
+"""The most names that are listed: engines do not return more results of a search by default."""
 
 
 class OpenSearchEngine:
@@ -18,49 +43,160 @@ class OpenSearchEngine:
         self.url = url
         self.title = title
 
-    def put(self, export: ExportFolder) -> None:
-        """Upload the feature set and the model, replacing those of the same names."""
-        feature_set = safe_name(str(export.read_json(FEATURES)["featureset"]["name"]))
-        name = safe_name(export.manifest.model_name)
+    def put(self, export: ExportFolder) -> str:
+        """Upload the feature set and the model, unless they are there."""
+        version = version_name(export)
+        features = export.read_json(FEATURES)
+        feature_set = safe_name(str(features["featureset"]["name"]))
         with EngineClient(self.url, self.title) as client:
             require_server_version(client, export)
             self._require_store(client)
-            # A model holds a copy of its features: both are new, or both are old. Deleting also
-            # makes the nodes forget the compiled model.
-            client.request("DELETE", f"_ltr/_model/{name}", may_be=(404,))
-            client.request("DELETE", f"_ltr/_featureset/{feature_set}", may_be=(404,))
-            client.request("POST", f"_ltr/_featureset/{feature_set}", export.read(FEATURES))
-            client.request(
-                "POST", f"_ltr/_featureset/{feature_set}/_createmodel", export.read(MODEL)
+            self._put_features(client, feature_set, features)
+            # A model holds a copy of its features. Neither request replaces what is there.
+            if not self._has(client, "model", version):
+                content = export.read_json(MODEL)
+                content["model"]["name"] = version
+                client.request("POST", f"_ltr/_featureset/{feature_set}/_createmodel", content)
+        return version
+
+    def _put_features(self, client: EngineClient, name: str, content: Any) -> None:
+        path = f"_ltr/_featureset/{name}"
+        status, answer = client.request("GET", path, may_be=(404,))
+        if status == 404:
+            # 409: another one put it there meanwhile.
+            client.request("PUT", path, content, may_be=(409,))
+            _, answer = client.request("GET", path)
+        expected = _templates(content["featureset"])
+        try:
+            stored = stored_features(answer)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise malformed(self.title, error) from error
+        if stored != expected:
+            raise DataError(
+                f"{self.title} has a feature set {name!r} with other features",
+                hint="It is not replaced, for models use it. Export again.",
             )
 
     def score(self, export: ExportFolder, values: Doubles) -> Doubles:
-        """Score rows: one document per row, in an index of its own, which is deleted."""
-        for entry in export.read_json(FEATURES)["featureset"]["features"]:
-            if entry["template"] != field_value(entry["name"]):
-                raise DataError(
-                    f"the feature {entry['name']!r} is a query of its own, so no document can have "
-                    "the values of the golden rows",
-                    hint="Verify an export without extractors; the model is the same.",
-                )
-        name = safe_name(export.manifest.model_name)
+        """Score rows: one document per row, in an index of its own, which is deleted.
+
+        Where features are queries of their own, no document can have the values of the rows: then
+        the same model with fields as features scores them, and the other one has to answer.
+        """
+        features = export.read_json(FEATURES)["featureset"]["features"]
+        queries = any(each["template"] != field_value(each["name"]) for each in features)
         with EngineClient(self.url, self.title) as client:
             self._require_store(client)
-            if client.request("GET", f"_ltr/_model/{name}", may_be=(404,))[0] == 404:
-                raise DataError(
-                    f"{self.title} has no model {name!r}", hint="Upload it with --put first."
-                )
+            model = uploaded_name(export, self.title, lambda name: self._has(client, "model", name))
             with GoldenIndex(client, export.engine_names, values) as index:
-                return index.scores(
-                    lambda rows: {
-                        "query": {
-                            "bool": {
-                                "filter": [rows],
-                                "should": [{"sltr": {"model": name, "params": {}}}],
-                            }
-                        }
-                    }
-                )
+                if not queries:
+                    return index.scores(lambda rows: _search(model, {}, rows))
+                words = {name: "1" for each in features for name in each["params"]}
+                index.require_answer(model, _search(model, words, {"match_all": {}}))
+                with self._model_on_fields(client, export, model) as model_on_fields:
+                    return index.scores(lambda rows: _search(model_on_fields, {}, rows))
+
+    @contextmanager
+    def _model_on_fields(
+        self, client: EngineClient, export: ExportFolder, model: str
+    ) -> Iterator[str]:
+        """Put a model that is there under another name, with fields as features, while open."""
+        name = temporary_name()
+        _, answer = client.request("GET", f"_ltr/_model/{model}")
+        try:
+            stored = answer["_source"]["model"]
+            same = _templates(stored["feature_set"]) == _templates(
+                export.read_json(FEATURES)["featureset"]
+            )
+            content = {"model": {"name": name, "model": stored["model"]}}
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise malformed(self.title, error) from error
+        if not same:
+            raise DataError(
+                f"the model {model!r} in {self.title} has other features than the export",
+                hint="Delete it, and put the export there.",
+            )
+        features = [
+            {"name": each, "params": [], "template_language": "mustache",
+             "template": field_value(each)}
+            for each in export.engine_names
+        ]  # fmt: skip
+        try:
+            self._put_features(client, name, {"featureset": {"name": name, "features": features}})
+            client.request("POST", f"_ltr/_featureset/{name}/_createmodel", content)
+            yield name
+        finally:
+            client.request("DELETE", f"_ltr/_model/{name}", may_be=(404,))
+            client.request("DELETE", f"_ltr/_featureset/{name}", may_be=(404,))
+
+    def _has(self, client: EngineClient, kind: str, name: str) -> bool:
+        # Not the model itself, which may be large.
+        path = f"_ltr/_{kind}/{name}?filter_path=found"
+        status, _ = client.request("GET", path, may_be=(404,))
+        return status == 200
+
+    def stored(self) -> StoredModels:
+        """Return what Podium has put there."""
+        with EngineClient(self.url, self.title) as client:
+            self._require_store(client)
+            models = self._listed(client, "model", "model.feature_set.name")
+            sets = self._listed(client, "featureset")
+            indices = golden_indices(client)
+        try:
+            used_by = {str(each["name"]): each["model"]["feature_set"]["name"] for each in models}
+            names = [str(each["name"]) for each in sets]
+        except (KeyError, TypeError) as error:
+            raise malformed(self.title, error) from error
+        users = defaultdict(list)
+        for model, feature_set in used_by.items():
+            users[feature_set].append(model)
+        return StoredModels(
+            {name: used_by[name] for name in sorted(used_by) if VERSION.fullmatch(name)},
+            {name: tuple(sorted(users[name])) for name in sorted(names) if is_feature_set(name)},
+            tuple(sorted({*filter(is_leftover, [*used_by, *names]), *indices})),
+        )
+
+    def _listed(self, client: EngineClient, kind: str, *fields: str) -> list[Any]:
+        columns = ",".join(f"hits.hits._source.{each}" for each in ("name", *fields))
+        path = f"_ltr/_{kind}?size={_MOST_NAMES}&filter_path=hits.total,{columns}"
+        _, answer = client.request("GET", path)
+        try:
+            sources = [each["_source"] for each in answer["hits"].get("hits", [])]
+            total = answer["hits"]["total"]["value"]
+            # A search finds for a while what was deleted.
+            ours = [each for each in sources if is_podiums(str(each["name"]))]
+            gone = [each for each in ours if not self._has(client, kind, str(each["name"]))]
+        except (KeyError, TypeError, AttributeError) as error:
+            raise malformed(self.title, error) from error
+        if total > len(sources):
+            raise DataError(f"{self.title} has more than {_MOST_NAMES} learning-to-rank elements")
+        return [each for each in sources if each not in gone]
+
+    def reference(self, name: str) -> Reference:
+        """Return what the search template of a name refers to."""
+        with EngineClient(self.url, self.title) as client:
+            return read_reference(client, safe_name(name))
+
+    def refer(self, name: str, seen: Reference, version: str) -> Reference:
+        """Switch the search template of a name, or write it."""
+        sltr = {"sltr": {"model": version, "params": PARAMETERS}}
+        rescore = {"query": {"query_weight": 0, "rescore_query": sltr}}
+        with EngineClient(self.url, self.title) as client:
+            return write_reference(client, safe_name(name), seen, version, rescore)
+
+    def delete(self, name: str) -> None:
+        """Delete a version, a feature set or a leftover."""
+        with EngineClient(self.url, self.title) as client:
+            if not is_feature_set(name):
+                client.request("DELETE", f"_ltr/_model/{safe_name(name)}", may_be=(404,))
+            if not VERSION.fullmatch(name):
+                client.request("DELETE", f"_ltr/_featureset/{safe_name(name)}", may_be=(404,))
+            if is_leftover(name):
+                client.request("DELETE", safe_name(name), may_be=(404,))
+
+    def usage(self, name: str) -> str:
+        """Return how searches refer to a name, in words."""
+        return usage(name)
 
     def _require_store(self, client: EngineClient) -> None:
         """Create the plugin's store, if there is none."""
@@ -73,3 +209,21 @@ class OpenSearchEngine:
                 f"{self.title} has no learning-to-rank plugin",
                 hint="Install the plugin of the server's version.",
             )
+
+
+def stored_features(answer: Any) -> dict[str, Any]:
+    """Return the query of each feature of a feature set that the engine returned."""
+    return _templates(answer["_source"]["featureset"])
+
+
+def _templates(feature_set: Any) -> dict[str, Any]:
+    templates = {str(each["name"]): each["template"] for each in feature_set["features"]}
+    return {
+        name: json.loads(template) if isinstance(template, str) else template
+        for name, template in templates.items()
+    }
+
+
+def _search(model: str, params: dict[str, str], rows: dict[str, Any]) -> dict[str, Any]:
+    sltr = {"sltr": {"model": model, "params": params}}
+    return {"query": {"bool": {"filter": [rows], "should": [sltr]}}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -18,7 +18,7 @@ from podium.export.reading import Model
 from podium.export.scorers import LinearModel, NetworkModel
 from podium.export.single_precision import LARGEST_SINGLE, as_single
 from podium.export.trees import TreeModel
-from podium.kernels import Doubles
+from podium.kernels import Doubles, Floats
 
 DEEPEST_NESTING = 400
 """Parsers of JSON in Java stop at 1,000 levels, and a node takes two of them."""
@@ -106,13 +106,17 @@ class EngineModel:
         return self.model.predict(rows)
 
     def _network_in_single_precision(self, model: NetworkModel, rows: Doubles) -> Doubles:
-        values = rows.astype(np.float32) - model.mean.astype(np.float32)
-        standardised = replace(
-            model,
-            mean=np.zeros_like(model.mean),
-            scale=np.ones_like(model.scale),
-        )
-        return standardised.predict(values / model.scale.astype(np.float32))
+        mean, scale = model.mean.astype(np.float32), model.scale.astype(np.float32)
+        values: Floats = (rows.astype(np.float32) - mean) / scale
+        for number, (weights, biases) in enumerate(model.layers):
+            # One input after the other, as the engine adds: the last digits depend on it.
+            sums = np.tile(biases.astype(np.float32), (len(rows), 1))
+            for column, weight in enumerate(weights.astype(np.float32).T):
+                sums += values[:, [column]] * weight
+            if number + 1 < len(model.layers):
+                np.maximum(sums, np.float32(0.0), out=sums)
+            values = sums
+        return values[:, 0].astype(np.float64)
 
 
 class Target(ABC):
@@ -128,16 +132,18 @@ class Target(ABC):
     """Whether it computes in single precision."""
     negative_values: ClassVar[bool] = True
     """Whether a feature may be negative: where it is the score of a query, it may not."""
+    computes_features: ClassVar[bool] = True
+    """Whether it computes the features of a document, rather than to be given them."""
     packages: ClassVar[tuple[str, ...]] = ()
     """The packages that write the format."""
     has_raw_form: ClassVar[bool] = False
     """Whether it reads trees as XGBoost saves them, besides another form."""
+    single_scores: ClassVar[bool] = True
+    """Whether it returns scores in single precision, however it computes them."""
     reserved_names: ClassVar[frozenset[str]] = frozenset()
     """Names that no feature may have there."""
     largest_score: ClassVar[float] = LARGEST_SINGLE
     """The largest number that a score may be."""
-    tolerance: ClassVar[float]
-    """The largest difference of scores of about 1 that rounding explains."""
 
     def write(self, request: Request) -> Written:
         """Return the files of a model; an ArgumentError if the target cannot express it."""
@@ -185,6 +191,10 @@ class Target(ABC):
         """Return the field that a feature is read from, for those that are a document's field."""
         del files
         return {}
+
+    def last_values(self, exact: Floats) -> Floats:
+        """Return the last values that go left in the target, for those of the model itself."""
+        return exact
 
     def refuse(self, what: str, hint: str) -> NoReturn:
         """Raise the error for what a target cannot express."""

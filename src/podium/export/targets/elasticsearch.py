@@ -32,7 +32,6 @@ class Elasticsearch(Target):
     default_version = "8.15"
     single_precision = False
     negative_values = False
-    tolerance = 1e-5
 
     def write_trees(self, request: Request, model: TreeModel) -> Written:
         """Write an ensemble of trees and the queries of its features."""

@@ -41,7 +41,8 @@ class Onnx(Target):
     title = "ONNX"
     default_version = "1.21"
     single_precision = False
-    tolerance = 1e-6
+    computes_features = False
+    single_scores = False
     largest_score = float(np.finfo(np.float64).max)
     packages = ("onnx", "onnxruntime")
 

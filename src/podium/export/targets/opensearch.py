@@ -17,6 +17,7 @@ import numpy as np
 
 from podium.data.json_lines import parse_json
 from podium.errors import DataError
+from podium.export.feature_names import feature_set_name
 from podium.export.folder import Feature
 from podium.export.scorers import LinearModel
 from podium.export.single_precision import as_single, below
@@ -49,7 +50,6 @@ class OpenSearch(Target):
     title = "OpenSearch"
     default_version = "3.8"
     single_precision = True
-    tolerance = 1e-5
     negative_values = False
     has_raw_form = True
 
@@ -112,16 +112,19 @@ class OpenSearch(Target):
         absent: float | None,
         limits: tuple[str, ...] = (),
     ) -> Written:
+        templates = {
+            name: request.extractors.get(name, field_value(name)) for name in request.names
+        }
         features = [
             {
                 "name": name,
-                "params": _parameters(request.extractors.get(name)),
+                "params": _parameters(template),
                 "template_language": "mustache",
-                "template": request.extractors.get(name, field_value(name)),
+                "template": template,
             }
-            for name in request.names
+            for name, template in templates.items()
         ]
-        set_name = f"{request.model_name}_features"
+        set_name = feature_set_name(templates)
         feature_set = {"featureset": {"name": set_name, "features": features}}
         text = json.dumps(definition, separators=(",", ":"), allow_nan=False)
         model = {"name": request.model_name, "model": {"type": kind, "definition": text}}

@@ -15,6 +15,7 @@ import numpy as np
 
 from podium.data.json_lines import parse_json
 from podium.errors import DataError
+from podium.export.feature_names import feature_set_name
 from podium.export.folder import Feature
 from podium.export.scorers import LinearModel, NetworkModel
 from podium.export.single_precision import as_single, at_most
@@ -48,7 +49,6 @@ class Solr(Target):
     title = "Solr"
     default_version = "9.2"
     single_precision = True
-    tolerance = 1e-5
 
     def write_trees(self, request: Request, model: TreeModel) -> Written:
         """Write a MultipleAdditiveTreesModel."""
@@ -141,14 +141,13 @@ class Solr(Target):
         parameters: dict[str, Any],
         absent: Sequence[float | None],
     ) -> dict[str, bytes]:
-        store = f"{request.model_name}_features"
-        described = [
-            {
-                "store": store,
-                "name": name,
-                **request.extractors.get(name, field_value(name, value)),
-            }
+        extractors = {
+            name: request.extractors.get(name, field_value(name, value))
             for name, value in zip(request.names, absent, strict=True)
+        }
+        store = feature_set_name(extractors)
+        described = [
+            {"store": store, "name": name, **extractor} for name, extractor in extractors.items()
         ]
         model = {
             "class": f"{_PACKAGE}.model.{kind}",
@@ -213,6 +212,10 @@ class Solr(Target):
             for entry in parse_json(files[FEATURES])
             if entry["class"] == _FIELD_VALUE
         }
+
+    def last_values(self, exact: Floats) -> Floats:
+        """Return the last values that go left: not every threshold can be written."""
+        return written_thresholds(exact)[1]
 
 
 def written_thresholds(exact: Floats) -> tuple[Floats, Floats]:

@@ -33,7 +33,6 @@ class Vespa(Target):
     title = "Vespa"
     default_version = "8"
     single_precision = True
-    tolerance = 1e-5
     # The first two are numbers in expressions; profiles with functions of the others are refused.
     reserved_names = frozenset({"true", "false", "constant", "inline", "tensor", "unpack_bits"})
 

@@ -25,10 +25,11 @@ from podium.features import (
     SearchQuery,
     feature_search,
 )
+from podium.features.feature_search import QueryRefusedError
 from podium.kernels import Doubles, Floats
 from podium.serving.model import ServedModel
 from podium.serving.refusal import Refusal
-from podium.serving.search.engine_client import AsyncEngineClient, EngineError
+from podium.serving.search.engine_client import AsyncEngineClient
 from podium.serving.search.request import SearchRequest
 from podium.serving.search.settings import SearchSettings
 
@@ -46,8 +47,9 @@ _HEDGE = 0.5
 _RESERVE = 0.1
 """The share of the budget that is kept for features, scores and the answer."""
 
-_CHECK_SECONDS = 60.0
-"""How often the feature set in the engine is compared with the definitions."""
+_CHECK_SECONDS = 1.0
+"""How often the feature set in the engine is compared with the definitions. Its name ends with a
+hash of them, so it differs only if somebody has changed it by hand."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class RankedCandidates:
 
     Attributes:
         model: The model.
-        ids: The candidates' ids, in the engine's order.
+        ids: The candidates' ids, in the order of the index: that of equal scores.
         rows: Their features.
         scores: Their scores.
     """
@@ -172,10 +174,6 @@ class Searcher:
             await asyncio.wait(tasks, timeout=hedge)
             if _result(logged) is not None:
                 return _result(logged), None, True
-            if _is_refused(logged):
-                query = query.words_only()
-                if not query.text:
-                    raise Refusal(400, "the query has no words")
             plain = asyncio.ensure_future(
                 self._documents(self._plain, query, request.size, request.start, request.fields)
             )
@@ -185,8 +183,9 @@ class Searcher:
                 _, waiting = await asyncio.wait(
                     waiting, timeout=last - now(), return_when=asyncio.FIRST_COMPLETED
                 )
-            if _is_refused(logged) and _is_refused(plain):
-                raise Refusal(400, "the search engine does not take this query")
+            refused = _exception(logged), _exception(plain)
+            if all(isinstance(error, QueryRefusedError) for error in refused):
+                raise Refusal(400, "the search engine refuses this query")
             return _result(logged), _result(plain), logged.done()
         finally:
             for task in tasks:
@@ -199,8 +198,15 @@ class Searcher:
     async def _documents(
         self, engine: FeatureSearch, query: SearchQuery, size: int, start: int, fields: list[str]
     ) -> list[LoggedDocument]:
-        _, answer = await self._client.ask(engine.search(query, size, start, fields))
-        return engine.documents(answer)
+        steps = engine.asking(query, size, start, fields)
+        request = next(steps)
+        while True:
+            answer = await self._client.ask(request)
+            try:
+                request = steps.send(answer)
+            except StopIteration as end:
+                documents: list[LoggedDocument] = end.value
+                return documents
 
     async def _candidates(self, query: SearchQuery, fields: list[str]) -> list[LoggedDocument]:
         """Return the candidates with their features, if these are the ones that are defined."""
@@ -220,9 +226,10 @@ class Searcher:
         deadline: float,
     ) -> SearchResult:
         page = slice(request.start, request.start + request.size)
+        in_index_order = sorted(candidates, key=_number)
         try:
             model = find_model()
-            rows = self._columns(model, self._rows(query, candidates))
+            rows = self._columns(model, self._rows(query, in_index_order))
             async with asyncio.timeout_at(deadline):
                 scores = await self._score(model, rows)
         except TimeoutError:
@@ -236,8 +243,8 @@ class Searcher:
         values = scores.tolist()
         return SearchResult(
             "reranked",
-            [(candidates[row], values[row]) for row in order],
-            RankedCandidates(model, [document.id for document in candidates], rows, scores),
+            [(in_index_order[row], values[row]) for row in order],
+            RankedCandidates(model, [document.id for document in in_index_order], rows, scores),
         )
 
     def _columns(self, model: ServedModel, rows: Floats) -> Floats:
@@ -268,10 +275,14 @@ def prepare_search(
     # Without features there is nothing to log.
     plain = FeatureDefinitions((), definitions.candidates)
     logging, page = (
-        feature_search(each, settings.engine, settings.url, settings.feature_set)
+        feature_search(each, settings.engine, settings.url, settings.feature_set, settings.id_field)
         for each in (definitions, plain)
     )
     return rows, logging, page
+
+
+def _number(document: LoggedDocument) -> int:
+    return document.number
 
 
 def _by_engine(documents: list[LoggedDocument]) -> list[tuple[LoggedDocument, float]]:
@@ -285,7 +296,6 @@ def _result(task: asyncio.Future[list[LoggedDocument]]) -> list[LoggedDocument] 
     return None
 
 
-def _is_refused(task: asyncio.Future[list[LoggedDocument]]) -> bool:
-    """Return whether the engine calls the request itself wrong."""
-    error = task.exception() if task.done() and not task.cancelled() else None
-    return isinstance(error, EngineError) and error.status == 400
+def _exception(task: asyncio.Future[list[LoggedDocument]]) -> BaseException | None:
+    """Return why a task has failed, if it has."""
+    return task.exception() if task.done() and not task.cancelled() else None

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from podium.errors import DataError
+from podium.features.feature_search import DEFAULT_SET
 
 _MOST_BYTES = 1 << 20
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,199}")
@@ -23,7 +24,11 @@ class SearchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
         engine: The kind of engine: OpenSearch, Elasticsearch with the o19s plugin, or Solr.
         url: The address of an index or collection. Requests cannot change it.
         definitions: The file of the features' definitions, with the query for candidates.
-        feature_set: The name of the feature set or feature store in the engine.
+        feature_set: What the name of the feature set or feature store in the engine begins with; it
+            ends with a hash of the features.
+        id_field: In Solr, the name of the unique key. In OpenSearch and Elasticsearch, a field
+            with doc values that has the same value as ``_id``, which is then not read from stored
+            fields.
         fields: The stored fields that requests may ask for.
         depth: How many candidates are ranked by the model.
         budget_ms: The longest time that a search may take, in milliseconds.
@@ -35,7 +40,8 @@ class SearchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     engine: Literal["opensearch", "o19s", "solr"]
     url: str
     definitions: str
-    feature_set: str = "podium_features"
+    feature_set: str = DEFAULT_SET
+    id_field: str | None = None
     fields: Annotated[tuple[str, ...], Meta(max_length=200)] = ()
     depth: Annotated[int, Meta(ge=1, le=1000)] = 100
     budget_ms: Annotated[int, Meta(ge=10, le=60_000)] = 500
@@ -59,9 +65,9 @@ def read_search_settings(path: str) -> SearchSettings:
         if len(content) > _MOST_BYTES:
             raise ValueError("is larger than 1 MiB")
         settings = msgspec.convert(tomllib.loads(content.decode()), SearchSettings)
-        for field in settings.fields:
+        for field in (*settings.fields, settings.id_field or "id"):
             if not _FIELD.fullmatch(field):
-                raise ValueError(f"fields: {field[:60]!r} cannot be the name of a field")
+                raise ValueError(f"{field[:60]!r} cannot be the name of a field")
     except (ValueError, msgspec.ValidationError, RecursionError) as error:
         raise DataError(str(error), path=path, hint="Change the settings of the search.") from error
     definitions = str(Path(path).parent / settings.definitions)

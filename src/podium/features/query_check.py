@@ -1,0 +1,258 @@
+"""Whether an engine ranks real queries by an exported model as the ranker would.
+
+The candidates of each query are fetched with their features, and scored by what the export's files
+compute. Then the engine ranks the same query by the model that it has, and its first documents must
+be those, in that order, but where scores differ by no more than rounding explains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from podium.data.files import Reporter
+from podium.errors import ArgumentError, DataError
+from podium.export.folder import REFERENCE, ExportFolder
+from podium.export.live.http_client import EngineClient
+from podium.export.live.versions import version_name
+from podium.export.reading import Model
+from podium.export.reference import read_reference
+from podium.export.targets.base import EngineModel
+from podium.export.trees import TreeModel
+from podium.export.verifying import read_written, score_tolerance
+from podium.features.feature_log import check_feature_set, send
+from podium.features.feature_search import MOST_DOCUMENTS, EngineRequest, FeatureSearch
+from podium.features.rows import FeatureRows
+from podium.features.search_query import LoggedDocument, SearchQuery
+
+_MOST_DIFFERENCES = 20
+_WIDER = 10
+"""How many times as many candidates are looked through for documents of other shards."""
+_PREFERENCE = "preference=podium-verify"
+"""So that the same copies of the shards answer both requests."""
+
+
+@dataclass(frozen=True)
+class QueryDifference:
+    """A document that the engine ranks otherwise.
+
+    Attributes:
+        query: The id of the query.
+        document: The id of the document.
+        text: What differs.
+    """
+
+    query: str
+    document: str
+    text: str
+
+
+@dataclass(frozen=True)
+class QueryVerification:
+    """What a comparison of real queries found.
+
+    Attributes:
+        queries: The number of queries that were compared.
+        documents: The number of candidates that were scored.
+        differing: The number of queries whose first documents differ.
+        empty: The number of queries without a candidate.
+        wider: The number of queries with documents beyond the first candidates of the whole index.
+        differences: The first differences.
+        unchecked: What the comparison could not notice, in words.
+    """
+
+    queries: int
+    documents: int
+    differing: int
+    empty: int
+    wider: int
+    differences: tuple[QueryDifference, ...]
+    unchecked: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether queries were compared, and none differs."""
+        return self.queries > 0 and not self.differing
+
+
+def verify_queries(
+    export: ExportFolder,
+    search: FeatureSearch,
+    queries: Iterable[SearchQuery],
+    *,
+    depth: int = 100,
+    top: int = 10,
+    model: str | None = None,
+    progress: Reporter | None = None,
+) -> QueryVerification:
+    """Compare the engine's first documents of queries with those of the exported ranker.
+
+    Args:
+        export: The export whose model the engine has.
+        search: The engine's searches; its feature set must be there.
+        queries: The queries.
+        depth: The number of candidates that are ranked.
+        top: The number of documents that are compared.
+        model: The model's name in the engine, by default the version of the export.
+        progress: Called with the number of queries done, and None.
+
+    Raises:
+        DataError: If the engine does not answer, or has another feature set.
+
+    Example:
+        >>> import tempfile
+        >>> from podium.export import export_ranker
+        >>> from podium.features import (
+        ...     FeatureDefinition, FeatureDefinitions, FieldSource, SearchQuery, feature_search
+        ... )
+        >>> from podium.rankers import LinearRanker
+        >>> ranker = LinearRanker("ListNet()").fit([[1.0], [2.0]], [0, 1], group=[2])
+        >>> export = export_ranker(ranker, "opensearch", tempfile.mkdtemp())
+        >>> definitions = FeatureDefinitions((FeatureDefinition("f1", FieldSource("clicks")),))
+        >>> search = feature_search(definitions, "opensearch", "http://localhost:1/shop")
+        >>> verify_queries(export, search, [SearchQuery("q1", "red shoes")])
+        Traceback (most recent call last):
+        podium.errors.DataError: OpenSearch cannot be reached (ConnectError). ...
+    """
+    if not 1 <= top <= depth <= MOST_DOCUMENTS:
+        raise ArgumentError(
+            f"the first {top} documents of {depth} cannot be compared",
+            hint=f"Give 1 to {MOST_DOCUMENTS} candidates, and not more documents than these.",
+        )
+    check = _Check(export, search, depth, top, model or version_name(export))
+    with EngineClient(search.address, search.title) as client:
+        check_feature_set(search, client)
+        for number, query in enumerate(queries, 1):
+            check.compare(client, query)
+            if progress is not None:
+                progress(number, None)
+    return check.result()
+
+
+class _Check:
+    def __init__(
+        self, export: ExportFolder, search: FeatureSearch, depth: int, top: int, model: str
+    ) -> None:
+        self._search, self._depth, self._top, self._name = search, depth, top, model
+        self._target = export.manifest.target
+        self._reference: Model = read_reference(export.read(REFERENCE))
+        self._written: EngineModel = read_written(export)
+        names = search.definitions.names
+        unknown = [each.name for each in export.manifest.features if each.name not in names]
+        if unknown:
+            raise DataError(
+                f"feature {unknown[0]!r} of the export is not defined",
+                hint="Give the definitions that the ranker's data were logged by.",
+            )
+        self._columns = [names.index(each.name) for each in export.manifest.features]
+        self._rows = FeatureRows(search.definitions)
+        self._rows.load()
+        self._counts = dict.fromkeys(("queries", "documents", "differing", "empty", "wider"), 0)
+        self._differences: list[QueryDifference] = []
+        self._reached: set[int] = set()
+        self._unscored = 0
+
+    def compare(self, client: EngineClient, query: SearchQuery) -> None:
+        documents = self._candidates(client, query, self._depth)
+        if not documents:
+            self._counts["empty"] += 1
+            return
+        request = self._search.reranked(query, self._name, self._depth, self._top)
+        ranking = self._search.ranking(send(client, _pinned(request, self._target))[1])
+        scores = self._scores(query, documents)
+        first = list(scores)
+        if not {name for name, _ in ranking} <= scores.keys():
+            self._counts["wider"] += 1
+            more = self._candidates(client, query, min(_WIDER * self._depth, MOST_DOCUMENTS))
+            scores = self._scores(query, more) | scores
+        differences = list(self._differ(query, ranking, scores, first))
+        self._counts["queries"] += 1
+        self._counts["documents"] += len(scores)
+        self._counts["differing"] += bool(differences)
+        self._differences += differences[: _MOST_DIFFERENCES - len(self._differences)]
+
+    def _candidates(
+        self, client: EngineClient, query: SearchQuery, size: int
+    ) -> list[LoggedDocument]:
+        request = _pinned(self._search.search(query, size), self._target)
+        try:
+            return self._search.documents(send(client, request)[1])
+        except DataError as error:
+            raise DataError(f"query {query.id!r}: {error.problem}", hint=error.hint) from error
+
+    def _scores(
+        self, query: SearchQuery, documents: list[LoggedDocument]
+    ) -> dict[str, tuple[float, float]]:
+        """Return the score of each document by the export, and what rounding explains of it."""
+        rows = self._rows(query, documents)[:, self._columns].astype(np.float64)
+        scores = self._written.predict(rows).tolist()
+        bounds = score_tolerance(self._target, self._reference, rows).tolist()
+        if isinstance(self._written.model, TreeModel):
+            leaves = self._written.model.leaves(self._written.tree_rows(rows))
+            self._reached.update(np.unique(leaves).tolist())
+        pairs = zip(scores, bounds, strict=True)
+        return dict(zip((each.id for each in documents), pairs, strict=True))
+
+    def _differ(
+        self,
+        query: SearchQuery,
+        ranking: list[tuple[str, float]],
+        scores: dict[str, tuple[float, float]],
+        first: list[str],
+    ) -> list[QueryDifference]:
+        differences = []
+
+        def differ(document: str, text: str) -> None:
+            differences.append(QueryDifference(query.id, document, text))
+
+        known = [(name, score) for name, score in ranking if name in scores]
+        self._unscored += len(ranking) - len(known)
+        for name, score in known:
+            expected, bound = scores[name]
+            if not abs(score - expected) <= bound:
+                differ(name, f"scores {score:.7g} instead of {expected:.7g}")
+        for (above, _), (below, _) in pairwise(known):
+            slack = scores[above][1] + scores[below][1]
+            if scores[above][0] + slack < scores[below][0]:
+                differ(below, f"is below {above}, whose score is less")
+        if ranking and len(ranking) < min(self._top, len(first)):
+            differ("", f"{len(ranking)} documents are returned, of {len(first)} candidates")
+        ranked = {name for name, _ in ranking}
+        lowest = min((scores[name][0] + scores[name][1] for name, _ in known), default=np.inf)
+        for name in first:
+            if name not in ranked and scores[name][0] - scores[name][1] > lowest:
+                differ(name, f"is not among the first {self._top}, and its score is larger")
+        return differences
+
+    def result(self) -> QueryVerification:
+        unchecked = [
+            "what changed since the ranker's data were logged: both sides read the engine's "
+            "documents and analyzers as they are now"
+        ]
+        if isinstance(self._written.model, TreeModel):
+            leaves = int((self._written.model.feature < 0).sum())
+            if len(self._reached) < leaves:
+                unchecked.append(
+                    f"{leaves - len(self._reached)} of {leaves} leaves: no candidate reaches them"
+                )
+        if self._counts["empty"]:
+            unchecked.append(f"{self._counts['empty']} queries without a candidate")
+        if self._unscored:
+            unchecked.append(
+                f"{self._unscored} documents of other shards, which are not among the first "
+                f"{_WIDER * self._depth} candidates of the whole index"
+            )
+        return QueryVerification(
+            **self._counts, differences=tuple(self._differences), unchecked=tuple(unchecked)
+        )
+
+
+def _pinned(request: EngineRequest, target: str) -> EngineRequest:
+    """Return a request that the same copies of shards answer each time."""
+    if target == "solr":
+        return request
+    joint = "&" if "?" in request.path else "?"
+    return replace(request, path=f"{request.path}{joint}{_PREFERENCE}")
