@@ -86,7 +86,7 @@ def test_the_library_works_and_the_studio_names_a_command(
     assert "python -m pip install --force-reinstall --no-deps ." in studio.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_wheel_to_publish_needs_the_pages(source: Path, path_without_node: str) -> None:
     done = build(source, path_without_node, PODIUM_REQUIRE_PAGES="1")
     if "No matching distribution found for hatchling" in done.stderr + done.stdout:
@@ -95,7 +95,7 @@ def test_a_wheel_to_publish_needs_the_pages(source: Path, path_without_node: str
     assert "Node.js and npm are missing" in done.stdout + done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_pages_that_were_built_are_in_the_wheel(source: Path, path_without_node: str) -> None:
     (source / BUILT).mkdir(parents=True)
     (source / BUILT / "judge.js").write_text("export {};\n")

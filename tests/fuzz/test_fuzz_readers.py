@@ -38,7 +38,7 @@ def test_no_input_does_more_than_be_refused(tmp_path: Path) -> None:
     assert all(" read " in line for line in table)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_kernel_leaves_its_arrays(tmp_path: Path) -> None:
     # Numba's cache does not tell code with checks from code without: it gets its own.
     checked = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}

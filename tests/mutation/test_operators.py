@@ -2,6 +2,8 @@
 
 import tomllib
 
+import pytest
+
 from tests.mutation.operators import mutants_of
 from tests.mutation.targets import ROOT, modules
 
@@ -96,6 +98,7 @@ def test_compiled_loops_are_measured_as_plain_python() -> None:
     assert not {"measures.comparison.compare", "studio.judging.service", "judging.session"} & plain
 
 
+@pytest.mark.long
 def test_mutants_known_to_change_nothing_are_mutants_of_the_code() -> None:
     entries = tomllib.loads((ROOT / "tests/mutation/equivalent.toml").read_text())["mutant"]
     files = {entry["file"] for entry in entries}

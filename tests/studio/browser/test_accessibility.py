@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import cycle
+
 import pytest
 
 from tests.studio.browser import flow_scenes, project_scenes  # noqa: F401 - add their scenes
@@ -14,7 +16,7 @@ AXE_RUN = "tags => axe.run(document, {runOnly: tags, iframes: false, resultTypes
 
 ALL_LOOKS = tuple(f"{size}-{scheme}" for size in SIZES for scheme in SCHEMES)
 CI_LOOKS = ("wide-light", "narrow-dark")
-"""Each size and each colour scheme once."""
+"""Screens take turns with them, for the rules take seconds; `make nightly` tries all of all."""
 WIDTHS = (1440, 768, 390)
 CUT_OFF = """() => {
   const cut = [];
@@ -34,10 +36,13 @@ CUT_OFF = """() => {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "checked",
-    [pytest.param(CI_LOOKS, id="ci"), pytest.param(ALL_LOOKS, marks=pytest.mark.long, id="all")],
+    ("name", "checked"),
+    [
+        pytest.param(name, looks_of_ci[:1], id=f"{name}-ci")
+        for name, looks_of_ci in zip(SCENES, cycle([CI_LOOKS, CI_LOOKS[::-1]]), strict=False)
+    ]
+    + [pytest.param(name, ALL_LOOKS, marks=pytest.mark.long, id=f"{name}-all") for name in SCENES],
 )
-@pytest.mark.parametrize("name", list(SCENES))
 def test_no_violation(engine, person_browser, axe, name, checked):
     stage, scene = set_up(engine), SCENES[name]
     context = person_browser(
