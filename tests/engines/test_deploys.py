@@ -434,6 +434,7 @@ def test_the_commands_deploy_list_switch_roll_back_and_delete(shop, old, new):
     first, second = version_name(old.export), version_name(new.export)
     assert f"Searches for {shop.name} refer to it now." in said(done)
     assert ("useParams=" if shop.target == "solr" else "_search/template") in said(done)
+    assert "Each shard reranks" in said(done)
     done = podium("deploy", "put", new.export.path, shop.url, "--no-switch")
     assert f"Searches for {shop.name} refer to {first}, as before." in said(done)
     assert shop.search() == old.ranking

@@ -87,5 +87,6 @@ def usage(name: str) -> str:
     """Return how searches refer to a template, in words."""
     return (
         f'Search by POST INDEX/_search/template with {{"id": "{name}", "params": '
-        '{"query": {...}, "size": 10, "params": {...}}}, the last one being those of the features.'
+        '{"query": {...}, "size": 10, "params": {...}}}, the last one being those of the features. '
+        "Each shard reranks window_size documents (100) of its own."
     )

@@ -268,7 +268,8 @@ class SolrEngine:
         """Return how searches refer to a name, in words."""
         return (
             f"Search with useParams={name} and rq={{!ltr model=${name} reRankDocs=100}}, with "
-            "the parameters of the features (efi)."
+            "the parameters of the features (efi). Each shard reranks reRankDocs documents of its "
+            "own."
         )
 
     def _stored_models(self, client: EngineClient) -> dict[str, Any]:
