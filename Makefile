@@ -112,7 +112,7 @@ mutants: $(BIN)/python ## mutation testing: make mutants MODULES="measures.compa
 tests coverage: export OMP_WAIT_POLICY = PASSIVE
 
 tests: $(BIN)/python ## all tests but the longest, in three processes, as CI runs them
-	$(BIN)/python -m pytest -m 'not long' -n 3 --dist loadgroup --durations=25 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m 'not long' -n 3 --durations=25 $(PYTEST_ARGS)
 
 examples: $(BIN)/python ## the examples in all docstrings
 	$(BIN)/python -m pytest --doctest-modules src studies $(PYTEST_ARGS)
@@ -123,7 +123,7 @@ nightly: $(BIN)/python ## what CI leaves out: long tests, new examples, fuzzing,
 
 # Not in CI, for its time.
 coverage: $(BIN)/python ## the fast tests, in two processes, with coverage and its bound
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --cov --durations=10 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --cov --durations=10 $(PYTEST_ARGS)
 
 # The site must work without a network: no page may load a script, style or image from elsewhere.
 # Not --quiet: it hides warnings from --strict, too.

@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler.loadscope import LoadScopeScheduling
 
 # It registers a ranker, and looking for examples in it would load it under a second name.
 collect_ignore = ["rankers/one_feature.py"]
@@ -17,14 +18,28 @@ settings.register_profile("ci", deadline=None, derandomize=True, max_examples=25
 settings.load_profile("ci" if os.environ.get("CI") else "podium")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give a file's tests to one process, so that what the file sets up is set up once.
+# What the tests of a folder share takes long to start: search engines, a Ray cluster.
+_ONE_PROCESS = ("tests/engines/", "tests/cluster/")
 
-    Files that share an engine or a cluster name a group of their own.
-    """
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+class FileScheduling(LoadScopeScheduling):
+    """Gives a file's tests to one process, so that what the file sets up is set up once."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return next((folder for folder in _ONE_PROCESS if file.startswith(folder)), file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> FileScheduling:
+    """Spread tests over processes in the order in which they were collected."""
+    config.option.loadscopereorder = False
+    return FileScheduling(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put files with slow tests first: what comes last should end in all processes at once."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

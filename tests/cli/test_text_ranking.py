@@ -18,8 +18,6 @@ from podium.rankers import LinearRanker, TextRanker
 from tests.cli.run_podium import fail, podium, succeed
 from tests.rankers.tiny_bert import save_tiny_bert
 
-pytestmark = pytest.mark.xdist_group("text-ranking")  # one trained ranker for all of them
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

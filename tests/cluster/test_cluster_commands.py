@@ -14,7 +14,7 @@ from tests.cli.run_podium import fail, podium
 from tests.cluster.shards import cut, scored
 from tests.rankers.made_up import made_up
 
-pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.xdist_group("cluster")]
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 def done(*arguments: object) -> str:

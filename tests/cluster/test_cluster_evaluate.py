@@ -18,7 +18,7 @@ from podium.measures import evaluate as evaluate_rows
 from podium.rankers import LinearRanker
 from tests.cluster.shards import MEASURES, assert_equal, cut, scored
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster")]
+pytestmark = pytest.mark.slow
 
 
 @settings(max_examples=5)

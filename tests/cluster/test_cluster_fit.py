@@ -32,7 +32,6 @@ from tests.rankers.made_up import made_up
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.xdist_group("cluster"),
     # Ray Train reads settings of Ray Data that Ray itself calls deprecated.
     # Few iterations are enough to compare fits.
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),

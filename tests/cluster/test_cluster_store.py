@@ -18,7 +18,6 @@ from tests.rankers.made_up import made_up
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.long,
-    pytest.mark.xdist_group("cluster"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
     pytest.mark.filterwarnings("ignore::FutureWarning:ray"),
 ]

@@ -19,7 +19,7 @@ from podium.losses import parse_loss
 from tests.cluster.shards import MEASURES, assert_equal, cut, scored
 from tests.rankers.made_up import made_up
 
-pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.xdist_group("cluster")]
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 def with_clocks(three: Cluster, source: ShardSource, seconds: list[float]) -> ShardActors:

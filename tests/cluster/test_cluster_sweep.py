@@ -190,7 +190,6 @@ def test_ctrl_c_loses_nothing_and_kill_at_most_a_second(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.xdist_group("cluster")
 def test_a_killed_raylet_loses_no_task(raylets: Raylets, three: Cluster, tmp_path: Path) -> None:
     results = tmp_path / "results.parquet"
     tasks = grid(number=list(range(100)), seconds=[0.05])
@@ -207,7 +206,6 @@ def test_a_killed_raylet_loses_no_task(raylets: Raylets, three: Cluster, tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.xdist_group("cluster")
 def test_tuning_on_a_cluster_is_that_of_one_process(three: Cluster, tmp_path: Path) -> None:
     train, held_out = made_up(20, 10), made_up(10, 10, seed=1)
     choices = {"alpha": [1e-4, 10.0], "loss": ["ListNet()", "PairHinge(k=3)"]}
@@ -236,7 +234,6 @@ def test_tuning_on_a_cluster_is_that_of_one_process(three: Cluster, tmp_path: Pa
 
 @pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.xdist_group("cluster")
 def test_a_task_that_ends_its_process_fails_alone(three: Cluster, tmp_path: Path) -> None:
     results = tmp_path / "results.parquet"
     with pytest.raises(PodiumError, match=r"1 of 3 tasks failed.*its process died"):

@@ -33,7 +33,7 @@ from tests.engines.deploying_processes import DeployingProcesses, deploying_proc
 from tests.engines.faulty_proxy import Fault, faulty_proxy
 from tests.engines.ranked_shop import RankedExport, RankedShop, ranked_export
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
+pytestmark = pytest.mark.slow
 
 NAMES = (f"shop_{number}" for number in itertools.count())
 """A name for each test, so that none sees what another deployed."""

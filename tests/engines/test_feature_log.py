@@ -38,7 +38,7 @@ from tests.cli.run_podium import PODIUM, fail, podium
 from tests.engines.servers import SolrServer
 from tests.features.collection import DEFINITIONS, MORE, collection, fill_opensearch, fill_solr
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
+pytestmark = pytest.mark.slow
 
 DEPTH = 20
 COLLECTION = collection()

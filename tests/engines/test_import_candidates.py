@@ -12,7 +12,7 @@ from podium.studio.errors import RefusedError
 from podium.studio.transfer.readers import QueryText
 from podium.studio.transfer.search_engines import QUERY, SIZE, EngineSearch, fetch
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
+pytestmark = pytest.mark.slow
 
 DOCUMENTS = {
     "d1": {"title": "Red shoes", "text": "red shoes for running", "url": "http://shop/1"},

@@ -19,7 +19,7 @@ from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import ended, program
 from tests.studio.server import serving
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
+pytestmark = pytest.mark.slow
 
 OPEN = {"title": "Red shoes", "text": "red shoes", "url": "salary"}
 SECRET = {"title": "Salaries", "text": "confidential 4711", "url": "salary"}

@@ -22,7 +22,7 @@ from podium.export.targets import TARGETS
 from podium.rankers import BoostedRanker, LinearRanker, NeuralRanker, TreeRanker
 from tests.cli.run_podium import podium
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
+pytestmark = pytest.mark.slow
 
 ROWS, COLUMNS = 300, 5
 

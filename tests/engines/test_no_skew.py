@@ -9,7 +9,7 @@ import pytest
 from benchmarks._no_skew import CACM, Skew, measure_skew, read_cacm
 from tests.features.collection import Collection, collection
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
+pytestmark = pytest.mark.slow
 
 ENGINES = [("opensearch", "opensearch_ltr"), ("solr", "solr_9")]
 

@@ -23,7 +23,7 @@ from podium.rankers import BoostedRanker, Ranker, TreeRanker
 from tests.engines.engine_parsers import EngineParser, RefusedError
 from tests.export.trained import catboost_model, queries
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
+pytestmark = pytest.mark.slow
 
 
 def catboost(folder: Path) -> Path:

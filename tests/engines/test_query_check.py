@@ -25,7 +25,7 @@ from podium.rankers import TreeRanker
 from tests.engines.servers import OpenSearchServer
 from tests.features.collection import DEFINITIONS, collection, fill_opensearch, fill_solr
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
+pytestmark = pytest.mark.slow
 
 DEPTH = 30
 CONTENT = collection(300, 25)

@@ -8,7 +8,7 @@ import httpx
 import numpy as np
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
+pytestmark = pytest.mark.slow
 
 FIELDS = ("a", "b")
 ROWS: list[tuple[float | None, float | None]] = [

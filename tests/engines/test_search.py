@@ -30,7 +30,7 @@ from tests.engines.engine_proxy import proxied
 from tests.engines.shop import DEFINITIONS, empty_solr, products, stock_opensearch, stock_solr
 from tests.serving.service import serving
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
+pytestmark = pytest.mark.slow
 
 QUERY = "red running shoe"
 BUDGET = 3_000

@@ -14,7 +14,7 @@ from tests.engines.shop import DEFINITIONS, empty_solr, stock_solr
 from tests.serving.load import Load
 from tests.serving.service import command
 
-pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.xdist_group("engines")]
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 QUERY, OUTAGES, BUDGET = "red running shoe", 10, 3_000
 

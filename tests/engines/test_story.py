@@ -39,7 +39,7 @@ from tests.studio.databases import sqlite_with_tables
 from tests.studio.factories import make_people
 from tests.studio.server import serving
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
+pytestmark = pytest.mark.slow
 
 K = 2
 WORDS = ("red", "blue", "running", "walking", "shoe", "boot", "lace", "sole", "trail", "city")

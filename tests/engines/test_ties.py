@@ -25,7 +25,7 @@ from podium.serving.search.settings import SearchSettings
 from tests.features.collection import fill_opensearch, fill_solr
 from tests.serving.service import serving
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
+pytestmark = pytest.mark.slow
 
 DOCUMENTS, DEPTH, KINDS = 60, 40, 3
 QUERY = SearchQuery("q", "shoe")

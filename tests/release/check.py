@@ -38,7 +38,7 @@ BENCHMARKS = (
 STEPS: Mapping[str, str] = {
     "CI": "make ci-clone COMMIT={commit}",
     "long tests": "make test-slow PYTEST_ARGS='-m long'",
-    "newly drawn examples": "make test CI= PYTEST_ARGS='-n 2 --dist loadgroup'",
+    "newly drawn examples": "make test CI= PYTEST_ARGS='-n 2'",
     "examples in docstrings": "make examples",
     "fuzzing": "make fuzz",
     "mutants": f"make mutants MODULES='{MUTATED}'",

@@ -23,7 +23,6 @@ from tests.studio.http_client import Browser
 from tests.studio.postgres import wait_until
 
 ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.xdist_group("operations")  # one server for all of them
 
 
 @dataclass
