@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
 # It registers a ranker, and looking for examples in it would load it under a second name.
@@ -30,7 +31,7 @@ class FileScheduling(LoadScopeScheduling):
         return next((folder for folder in _ONE_PROCESS if file.startswith(folder)), file)
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> FileScheduling:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FileScheduling:
     """Spread tests over processes in the order in which they were collected."""
     config.option.loadscopereorder = False
     return FileScheduling(config, log)
