@@ -139,16 +139,20 @@ class SolrRows:
 
     def __init__(self, client: httpx.Client, **parameters: str) -> None:
         self.client = client
-        fields = [{"name": name, "type": "pfloat", "docValues": True} for name in FIELDS]
+        # The core is that of other tests, too: a field of theirs would be there already.
+        fields = [{"name": f"rule_{each}", "type": "pfloat", "docValues": True} for each in FIELDS]
         self.send("POST", "/schema", {"add-field": fields})
-        documents = [{"id": str(number), **document(row)} for number, row in enumerate(ROWS)]
+        documents = [
+            {"id": str(number), **{f"rule_{name}": value for name, value in document(row).items()}}
+            for number, row in enumerate(ROWS)
+        ]
         self.send("POST", "/update?commit=true", documents)
         features = [
             {
                 "store": "rules",
                 "name": name,
                 "class": "org.apache.solr.ltr.feature.FieldValueFeature",
-                "params": {"field": name, **parameters},
+                "params": {"field": f"rule_{name}", **parameters},
             }
             for name in FIELDS
         ]

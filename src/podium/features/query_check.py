@@ -106,12 +106,14 @@ def verify_queries(
         >>> import tempfile
         >>> from podium.export import export_ranker
         >>> from podium.features import (
-        ...     FeatureDefinition, FeatureDefinitions, FieldSource, SearchQuery, feature_search
+        ...     EngineSource, FeatureDefinition, FeatureDefinitions, FieldSource, SearchQuery,
+        ...     feature_search,
         ... )
         >>> from podium.rankers import LinearRanker
         >>> ranker = LinearRanker("ListNet()").fit([[1.0], [2.0]], [0, 1], group=[2])
         >>> export = export_ranker(ranker, "opensearch", tempfile.mkdtemp())
-        >>> definitions = FeatureDefinitions((FeatureDefinition("f1", FieldSource("clicks")),))
+        >>> clicks = FeatureDefinition("1", FieldSource("clicks"))
+        >>> definitions = FeatureDefinitions((clicks,), EngineSource({"match_all": {}}))
         >>> search = feature_search(definitions, "opensearch", "http://localhost:1/shop")
         >>> verify_queries(export, search, [SearchQuery("q1", "red shoes")])
         Traceback (most recent call last):
