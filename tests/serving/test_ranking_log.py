@@ -8,8 +8,9 @@ import os
 import resource
 import stat
 import time
+from types import SimpleNamespace
 
-import httpx
+import httpx2
 import numpy as np
 import pytest
 
@@ -56,10 +57,10 @@ def test_what_was_ranked_can_be_ranked_again(tmp_path):
     )
     X = rows()[:20].copy()
     with serving(settings) as address:
-        answer = httpx.post(f"{address}/rank", json=rank_body(X), timeout=60).json()
+        answer = httpx2.post(f"{address}/rank", json=rank_body(X), timeout=60).json()
         missing = X.copy()
         missing[0, 0] = np.nan
-        httpx.post(f"{address}/rank", json=rank_body(missing, "q2"), timeout=60)
+        httpx2.post(f"{address}/rank", json=rank_body(missing, "q2"), timeout=60)
     first, second = lines(tmp_path / "log")
     assert (first["model"], first["version"], first["sha256"]) == ("m", 1, answer["sha256"])
     scores = {each["id"]: each["score"] for each in answer["ranking"]}
@@ -132,10 +133,11 @@ def test_large_rankings_that_wait_are_bounded_too(tmp_path, model, monkeypatch):
 
 
 def wait_for(metrics, text):
+    """Wait until the figures, which are read again and again, have a text."""
     deadline = time.monotonic() + 60
-    while text not in metrics.text() and time.monotonic() < deadline:
+    while text not in metrics() and time.monotonic() < deadline:
         time.sleep(0.001)
-    assert text in metrics.text()
+    assert text in metrics()
 
 
 def test_a_folder_that_cannot_be_written_is_counted_and_recovers(tmp_path, model, monkeypatch):
@@ -145,7 +147,7 @@ def test_a_folder_that_cannot_be_written_is_counted_and_recovers(tmp_path, model
     log = RankingLog(folder, metrics)
     folder.rmdir()
     log.append(ranking(model))
-    wait_for(metrics, b'{reason="write"} 1.0')
+    wait_for(metrics.text, b'{reason="write"} 1.0')
     folder.mkdir()
     time.sleep(0.02)
     log.append(ranking(model, 1))
@@ -155,31 +157,49 @@ def test_a_folder_that_cannot_be_written_is_counted_and_recovers(tmp_path, model
     assert b"podium_serving_logged_total 1.0" in metrics.text()
 
 
-def test_a_full_disk_leaves_whole_lines_in_one_file(tmp_path, model, monkeypatch):
-    # The limit on the size of files takes a part of a line and refuses the rest, as a disk does.
-    monkeypatch.setattr(module, "_FIRST_PAUSE", 0.05)
-    metrics = ServingMetrics()
-    log = RankingLog(tmp_path, metrics)
-    X = np.random.default_rng(0).normal(size=(5000, len(NAMES))).astype(np.float32)
-    large = LoggedRanking(1e9, model, None, SearchNames("s"), list(range(5000)), X, np.zeros(5000))
+def test_a_full_disk_is_left_alone_for_a_while_and_has_whole_lines_in_one_file(
+    tmp_path, monkeypatch
+):
+    """What the disk takes again during a pause is dropped, and each failure doubles the pause."""
+    now = [0.0]
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0], time=time.time))
+    trees().save(tmp_path / "m.podium")
+    settings = ServingSettings(
+        models=(parse_model(str(tmp_path / "m.podium")),), ranking_log=str(tmp_path / "log")
+    )
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (int(3.5 * size(large)), limits[1]))
-    try:
-        for count in range(3):
-            log.append(large)
-            wait_for(metrics, b"podium_serving_logged_total %d.0" % (count + 1))
-        for count in range(100):  # most of them during a pause
-            log.append(large)
-            wait_for(metrics, b'{reason="write"} %d.0' % (count + 1))
-        [file] = tmp_path.iterdir()
-        assert file.stat().st_size == 3 * size(large)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    log._pause_ends = 0.0
-    log.append(ranking(model, 1))
-    log.close()
-    assert [entry["query"] for entry in lines(tmp_path)] == [None] * 3 + ["q1"]
-    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+    logged, dropped = "logged_total", 'log_dropped_total{reason="write"}'
+    counts = {logged: 0, dropped: 0}
+    with serving(settings) as address, httpx2.Client(base_url=address, timeout=60) as client:
+
+        def rank(number, room, counted):
+            """Ask while the disk has room for so many bytes more, as a file's limit has."""
+            size = sum(path.stat().st_size for path in (tmp_path / "log").iterdir())
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size + room, limits[1]))
+            try:
+                client.post("/rank", json=rank_body(rows(), f"q{number}")).raise_for_status()
+                counts[counted] += 1
+                line = f"podium_serving_{counted} {counts[counted]}.0"
+                wait_for(lambda: client.get("/metrics").text, line)
+                if counted == dropped:
+                    assert size == sum(path.stat().st_size for path in (tmp_path / "log").iterdir())
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+        # A part of a line fits: the limit takes it and refuses the rest, as a disk does.
+        room, full = 1 << 20, 1000
+        for number, (moment, free, counted) in enumerate(
+            [
+                (0.0, room, logged), (0.0, full, dropped),
+                (0.9, room, dropped), (1.1, full, dropped),  # the first pause: 1 s
+                (3.0, room, dropped), (3.2, room, logged),  # the next: 2 s
+                (3.3, full, dropped), (4.4, room, logged),  # what was written ended them
+            ]
+        ):  # fmt: skip
+            now[0] = moment
+            rank(number, free, counted)
+    assert [entry["query"] for entry in lines(tmp_path / "log")] == ["q0", "q5", "q7"]
+    assert len(list((tmp_path / "log").iterdir())) == 1
 
 
 def test_files_are_for_their_owner_only(tmp_path, model):
@@ -241,7 +261,7 @@ def test_searches_have_ids_in_the_answer_the_header_and_the_log(tmp_path):
     ask = rank_body(rows()[:3], "red shoes") | {"query_id": "q 17"}
     tensor = {"name": "features", "datatype": "FP32", "shape": [1, 3], "data": [1, 2, 3]}
     infer = {"inputs": [tensor], "parameters": {"query_id": "q 18", "query": "red shoes"}}
-    with serving(settings) as address, httpx.Client(base_url=address, timeout=60) as client:
+    with serving(settings) as address, httpx2.Client(base_url=address, timeout=60) as client:
         answers = [
             client.post("/rank", json=ask | {"search_id": "mine-1"}),
             client.post("/rank", json=ask, headers={"X-Search-Id": "mine-2"}),

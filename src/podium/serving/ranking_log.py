@@ -223,7 +223,6 @@ class RankingLog:
             if file.write(line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except Exception as error:  # a full disk must not end the log, nor the service
-            self._metrics.log_dropped("write")
             if not self._pause:
                 structlog.get_logger("podium.serving").error("ranking log", error=repr(error))
             self._pause = min(max(_FIRST_PAUSE, 2 * self._pause), _LONGEST_PAUSE)
@@ -231,6 +230,7 @@ class RankingLog:
             with suppress(OSError):  # no part of a line, even if the process ends now
                 if self._file is not None:
                     self._file.truncate(self._size)
+            self._metrics.log_dropped("write")
         else:
             self._metrics.log_written()
             self._size += len(line)
