@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import httpx
+import httpx2
 import numpy as np
 
 from benchmarks._report import Report
@@ -69,7 +69,7 @@ class _Searches:
     stopped: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
-        with httpx.Client(trust_env=False, timeout=120) as client:
+        with httpx2.Client(trust_env=False, timeout=120) as client:
             while not self.stopped.is_set():
                 first = len(self.live) - 1
                 start = time.perf_counter()

@@ -25,7 +25,7 @@ from http.client import HTTPException
 from pathlib import Path
 from uuid import uuid4
 
-import httpx
+import httpx2
 import numpy as np
 from sqlalchemy import Connection, delete, select
 
@@ -58,7 +58,7 @@ class HostileConnections(Disturbance):
 
     path = "/sign-in"
 
-    def kinds(self) -> Sequence[Callable[[httpx.Client, int], None]]:
+    def kinds(self) -> Sequence[Callable[[httpx2.Client, int], None]]:
         """What is done."""
         return (
             self._endless_headers, self._idle, self._slow_bodies, self._large_body, self._garbage,
@@ -75,13 +75,13 @@ class HostileConnections(Disturbance):
             f"Content-Length: {length}\r\n"
         ).encode() + _HOST
 
-    def _endless_headers(self, _client: httpx.Client, number: int) -> None:
+    def _endless_headers(self, _client: httpx2.Client, number: int) -> None:
         with self._connect(number) as connection, suppress(ConnectionError):
             connection.sendall(b"GET / HTTP/1.1\r\n" + _HOST)
             for line in range(1000):
                 connection.sendall(b"X-%d: %s\r\n" % (line, b"a" * 4000))
 
-    def _idle(self, _client: httpx.Client, number: int) -> None:
+    def _idle(self, _client: httpx2.Client, number: int) -> None:
         """Say nothing or half a line on more connections than an address may have."""
         with ExitStack() as stack:
             for each in range(600):
@@ -90,7 +90,7 @@ class HostileConnections(Disturbance):
                     connection.sendall(b"GET / HT" if each % 2 else b"")
             time.sleep(3)
 
-    def _slow_bodies(self, _client: httpx.Client, number: int) -> None:
+    def _slow_bodies(self, _client: httpx2.Client, number: int) -> None:
         with ExitStack() as stack:
             connections = [stack.enter_context(self._connect(number)) for _ in range(50)]
             for connection in connections:
@@ -101,13 +101,13 @@ class HostileConnections(Disturbance):
                     with suppress(ConnectionError):
                         connection.sendall(b" ")
 
-    def _large_body(self, _client: httpx.Client, number: int) -> None:
+    def _large_body(self, _client: httpx2.Client, number: int) -> None:
         with self._connect(number) as connection, suppress(ConnectionError):
             connection.sendall(self._post(1 << 30) + b"\r\n")
             for _ in range(32):
                 connection.sendall(b" " * (1 << 20))
 
-    def _garbage(self, _client: httpx.Client, number: int) -> None:
+    def _garbage(self, _client: httpx2.Client, number: int) -> None:
         draw = random.Random(number)
         kinds = (
             draw.randbytes(draw.randrange(1, 5000)),
@@ -123,12 +123,12 @@ class HostileConnections(Disturbance):
                 connection.sendall(kind)
                 connection.recv(1000)
 
-    def _hung_up(self, _client: httpx.Client, number: int) -> None:
+    def _hung_up(self, _client: httpx2.Client, number: int) -> None:
         for _ in range(20):
             with self._connect(number) as connection:
                 connection.sendall(self._post(2) + b"\r\n{}")
 
-    def _unread(self, _client: httpx.Client, number: int) -> None:
+    def _unread(self, _client: httpx2.Client, number: int) -> None:
         """Ask without end on one connection, and read no answer."""
         with self._connect(number) as connection, suppress(OSError):
             connection.settimeout(2)
@@ -142,20 +142,20 @@ class HostileRankings(HostileConnections):
 
     path = "/rank"
 
-    def kinds(self) -> Sequence[Callable[[httpx.Client, int], None]]:
+    def kinds(self) -> Sequence[Callable[[httpx2.Client, int], None]]:
         """What is done."""
         return (*super().kinds(), self._malformed, self._deep, self._most)
 
-    def _malformed(self, client: httpx.Client, number: int) -> None:
+    def _malformed(self, client: httpx2.Client, number: int) -> None:
         from tests.serving.hostile import hostile_requests
 
         for path, body, headers in hostile_requests(number, 20):
             client.post(path, content=body, headers=headers)
 
-    def _deep(self, client: httpx.Client, _number: int) -> None:
+    def _deep(self, client: httpx2.Client, _number: int) -> None:
         client.post("/rank", content=b'{"documents":' + b"[" * (1 << 20))
 
-    def _most(self, client: httpx.Client, _number: int) -> None:
+    def _most(self, client: httpx2.Client, _number: int) -> None:
         """As many documents as a request may have, with names of features that do not exist."""
         documents = [{"id": row, "features": {"x": 0.5}} for row in range(10_000)]
         client.post("/rank", content=json.dumps({"documents": documents}).encode())
@@ -164,14 +164,14 @@ class HostileRankings(HostileConnections):
 class HostileManager(HostileConnections):
     """What strangers send to the studio, and who owns a project there: imports that take long."""
 
-    def kinds(self) -> Sequence[Callable[[httpx.Client, int], None]]:
+    def kinds(self) -> Sequence[Callable[[httpx2.Client, int], None]]:
         """What is done."""
         return (
             *super().kinds(), self._hostile_import, self._bomb, self._export_own, self._others,
             self._wrong_password,
         )  # fmt: skip
 
-    def _hostile_import(self, client: httpx.Client, number: int) -> None:
+    def _hostile_import(self, client: httpx2.Client, number: int) -> None:
         pieces = ("<ul><li><dl><dd>" * 2200, hostile_document()[:100_000])
         candidates = [
             {"document_id": f"d{document}", "html": pieces[document % 2]} for document in range(10)
@@ -180,19 +180,19 @@ class HostileManager(HostileConnections):
         with suppress(RuntimeError):  # a refused document fails the import
             self._upload(client, json.dumps(line))
 
-    def _bomb(self, client: httpx.Client, _number: int) -> None:
+    def _bomb(self, client: httpx2.Client, _number: int) -> None:
         files = {"candidates": ("c.jsonl.gz", gzip.compress(b" " * (64 << 20)))}
         data = {"source": "candidates"}
         answer = client.post(f"{self._path}/imports", data=data, files=files)
         with suppress(RuntimeError):  # it has no queries
             self._wait_for(client, self._path, answer)
 
-    def _export_own(self, client: httpx.Client, _number: int) -> None:
+    def _export_own(self, client: httpx2.Client, _number: int) -> None:
         answer = client.post(f"{self._path}/exports", json={"content": "log", "format": "csv"})
         with suppress(RuntimeError):  # nothing has been judged
             self._wait_for(client, self._path, answer)
 
-    def _others(self, client: httpx.Client, number: int) -> None:
+    def _others(self, client: httpx2.Client, number: int) -> None:
         """Ask for another project's data, answer its tasks, and send what is not JSON."""
         for path in ("", "/queries", "/report", "/members", "/jobs", "/queries/1/documents"):
             assert client.get(self._judged + path).status_code in (403, 404, 405), path
@@ -203,7 +203,7 @@ class HostileManager(HostileConnections):
         ):  # fmt: skip
             assert client.post(self._judged + path, content=body).is_client_error
 
-    def _wrong_password(self, client: httpx.Client, number: int) -> None:
+    def _wrong_password(self, client: httpx2.Client, number: int) -> None:
         page = client.get("/sign-in", headers={"accept": "text/html"}).text
         form = page.partition('name="form" value="')[2].partition('"')[0]
         person = {"email": f"{number % 50}@example.org", "password": "wrong"}

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import numpy as np
 
 from benchmarks._report import Report
@@ -211,7 +211,7 @@ def _measure(deployed: _Deployed) -> Skew:
 
 def _clear(target: str, server: Server) -> None:
     """Remove all documents of an earlier collection."""
-    with httpx.Client(trust_env=False, timeout=300) as client:
+    with httpx2.Client(trust_env=False, timeout=300) as client:
         if target == "opensearch":
             client.delete(f"{server.url}/{_MODEL}")
         else:
@@ -223,7 +223,7 @@ def _clear(target: str, server: Server) -> None:
 def _index(target: str, server: Server, content: Collection) -> str:
     """Index a collection, in one segment, and return its address."""
     _clear(target, server)
-    with httpx.Client(trust_env=False, timeout=300) as client:
+    with httpx2.Client(trust_env=False, timeout=300) as client:
         if target == "opensearch":
             address = fill_opensearch(server.url, _MODEL, content.documents)
             client.post(f"{address}/_forcemerge?max_num_segments=1").raise_for_status()
@@ -249,7 +249,7 @@ def _engine_rankings(
     search: FeatureSearch, data: Dataset, queries: Mapping[str, SearchQuery], model: str
 ) -> Rankings:
     rankings: Rankings = {}
-    with httpx.Client(trust_env=False, timeout=60) as client:
+    with httpx2.Client(trust_env=False, timeout=60) as client:
         for name in data.query_ids.to_pylist():
             request = search.reranked(queries[name], model, DEPTH, DEPTH)
             answer = client.post(f"{search.address}/{request.path}", json=request.content)
@@ -260,7 +260,7 @@ def _engine_rankings(
 
 def _service_rankings(path: Path, ranker: Ranker, data: Dataset) -> Rankings:
     rankings: Rankings = {}
-    with served(path) as (port, _), httpx.Client(trust_env=False, timeout=60) as client:
+    with served(path) as (port, _), httpx2.Client(trust_env=False, timeout=60) as client:
         for query in data:
             assert query.document_ids is not None
             documents = [

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 
-import httpx
+import httpx2
 
 _PAUSE = 0.2
 _HOSTILE_BYTES = 1_000_000
@@ -97,7 +97,7 @@ class Disturbance:
             thread.join()
         control.send(self.counts)
 
-    def kinds(self) -> Sequence[Callable[[httpx.Client, int], None]]:
+    def kinds(self) -> Sequence[Callable[[httpx2.Client, int], None]]:
         """What is done, each by a thread that repeats it after a pause."""
         return (self._import, self._export, self._document, self._sign_in)
 
@@ -113,20 +113,20 @@ class Disturbance:
             self._query = queries[0]["id"]
             self._import(client, 0)
 
-    def _client(self) -> httpx.Client:
-        return httpx.Client(base_url=self._address, headers=self._headers, timeout=30)
+    def _client(self) -> httpx2.Client:
+        return httpx2.Client(base_url=self._address, headers=self._headers, timeout=30)
 
-    def _repeat(self, kind: Callable[[httpx.Client, int], None], ended: threading.Event) -> None:
+    def _repeat(self, kind: Callable[[httpx2.Client, int], None], ended: threading.Event) -> None:
         number = 0
         name = kind.__name__.strip("_")
         with self._client() as client:
             while not ended.wait(_PAUSE):
                 number += 1
-                with suppress(httpx.HTTPError, OSError):
+                with suppress(httpx2.HTTPError, OSError):
                     kind(client, number)
                     self.counts[name] = self.counts.get(name, 0) + 1
 
-    def _import(self, client: httpx.Client, number: int) -> None:
+    def _import(self, client: httpx2.Client, number: int) -> None:
         text = "Some words of a document. " * 20
         lines = (
             json.dumps(
@@ -142,18 +142,18 @@ class Disturbance:
         )
         self._upload(client, "\n".join(lines))
 
-    def _upload(self, client: httpx.Client, lines: str) -> None:
+    def _upload(self, client: httpx2.Client, lines: str) -> None:
         files = {"candidates": ("candidates.jsonl", lines.encode())}
         data = {"source": "candidates"}
         answer = client.post(f"{self._path}/imports", data=data, files=files)
         self._wait_for(client, self._path, answer)
 
-    def _export(self, client: httpx.Client, _number: int) -> None:
+    def _export(self, client: httpx2.Client, _number: int) -> None:
         order = {"content": "log", "format": "jsonl"}
         answer = client.post(f"{self._judged}/exports", json=order)
         self._wait_for(client, self._judged, answer)
 
-    def _wait_for(self, client: httpx.Client, path: str, answer: httpx.Response) -> None:
+    def _wait_for(self, client: httpx2.Client, path: str, answer: httpx2.Response) -> None:
         """One of each kind at a time, as a manager would."""
         job = answer.raise_for_status().json()
         while job["state"] in ("waiting", "running"):
@@ -162,8 +162,8 @@ class Disturbance:
         if job["state"] != "done":
             raise RuntimeError(f"The job ended as {job['state']}: {job['error']}")
 
-    def _document(self, client: httpx.Client, _number: int) -> None:
+    def _document(self, client: httpx2.Client, _number: int) -> None:
         client.get(f"{self._path}/queries/{self._query}/documents/0/page")
 
-    def _sign_in(self, client: httpx.Client, _number: int) -> None:
+    def _sign_in(self, client: httpx2.Client, _number: int) -> None:
         client.get("/sign-in/oidc", headers={"accept": "text/html"}, timeout=3)

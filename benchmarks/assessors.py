@@ -35,7 +35,7 @@ _RIGHT = (0.0, 0.25, 0.5, 0.75, 1.0)
 def main() -> None:
     """Measure and report."""
     quick = wants_quick(__doc__)
-    report = Report("assessors", quick, packages=["numpy", "scipy", "httpx"])
+    report = Report("assessors", quick, packages=["numpy", "scipy", "httpx2"])
     report_faults(report, quick)
     try:
         data = judged_passages()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import numpy as np
 
 from podium.data import Dataset
@@ -80,7 +80,7 @@ class RankedShop:
         self, method: str, url: str, content: Any = None, may_be: Sequence[int] = ()
     ) -> Any:
         """Send a request and return the answer; an error if the status is one."""
-        answer = httpx.request(method, url, json=content, trust_env=False, timeout=120)
+        answer = httpx2.request(method, url, json=content, trust_env=False, timeout=120)
         if answer.status_code not in (200, 201, *may_be):
             raise RuntimeError(f"{method} {url}: {answer.status_code} {answer.text[:1000]}")
         return answer.json() if answer.status_code in (200, 201) else None
@@ -90,7 +90,7 @@ class RankedShop:
         """The engine, without a proxy."""
         return connect_engine(self.target, self.url)
 
-    def search(self, client: httpx.Client | None = None) -> list[str]:
+    def search(self, client: httpx2.Client | None = None) -> list[str]:
         """Return the ids of the documents, by what is deployed under the name."""
         post = _post if client is None else client.post
         if self.target == "solr":
@@ -114,8 +114,8 @@ class RankedShop:
         return [each["_id"] for each in content["hits"]["hits"]]
 
 
-def _post(path: str, **options: Any) -> httpx.Response:
-    return httpx.post(path, trust_env=False, timeout=120, **options)
+def _post(path: str, **options: Any) -> httpx2.Response:
+    return httpx2.post(path, trust_env=False, timeout=120, **options)
 
 
 @dataclass(frozen=True)

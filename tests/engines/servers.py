@@ -13,7 +13,7 @@ from pathlib import Path
 from pwd import getpwnam
 from typing import Self
 
-import httpx
+import httpx2
 
 from tests.engines.install import HERE, OPENSEARCH, PLUGIN, SOLR, SOLR_9, installed
 from tests.engines.java import java_home
@@ -108,12 +108,12 @@ class Server(ABC):
 
     def _wait(self, end: float) -> None:
         assert self.process is not None
-        with httpx.Client(trust_env=False, timeout=5) as client:
+        with httpx2.Client(trust_env=False, timeout=5) as client:
             while self.process.poll() is None and time.monotonic() < end:
                 try:
                     if client.get(self.url + self.ready_path).status_code == 200:
                         return
-                except httpx.HTTPError:
+                except httpx2.HTTPError:
                     pass
                 time.sleep(0.2)
         status = self.process.poll()

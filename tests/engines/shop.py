@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import numpy as np
 
 from podium.data import Dataset
@@ -135,7 +135,7 @@ def stock_solr(server: SolrServer, path: Path) -> Shop:
 def empty_solr(server: SolrServer) -> None:
     """Delete the products."""
     delete = {"delete": {"query": "*:*"}}
-    httpx.post(f"{server.core}/update?commit=true", json=delete, trust_env=False, timeout=60)
+    httpx2.post(f"{server.core}/update?commit=true", json=delete, trust_env=False, timeout=60)
 
 
 def _opened(engine: str, url: str, path: Path) -> Shop:

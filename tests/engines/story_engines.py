@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-import httpx
+import httpx2
 
 from tests.engines.servers import OpenSearchServer, SolrServer
 from tests.features.collection import fill_opensearch, fill_solr
@@ -119,4 +119,4 @@ def _multi_match(text: str) -> dict[str, Any]:
 
 
 def _post(url: str, body: dict[str, Any]) -> Any:
-    return httpx.post(url, json=body, trust_env=False, timeout=60).raise_for_status().json()
+    return httpx2.post(url, json=body, trust_env=False, timeout=60).raise_for_status().json()

@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 import numpy as np
 import pytest
 
@@ -57,7 +57,7 @@ def core(request) -> Iterator[str]:
     server: SolrServer = request.getfixturevalue(request.param)
     yield fill_solr(server.core, COLLECTION.documents)
     delete = {"delete": {"query": "*:*"}}
-    httpx.post(f"{server.core}/update?commit=true", json=delete, trust_env=False, timeout=60)
+    httpx2.post(f"{server.core}/update?commit=true", json=delete, trust_env=False, timeout=60)
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.searches.append(body)
             while self.server.after is not None and len(self.server.searches) > self.server.after:
                 time.sleep(0.05)
-        answer = httpx.request(
+        answer = httpx2.request(
             self.command, self.server.engine + self.path, content=body, trust_env=False,
             headers={"content-type": self.headers.get("content-type", "application/json")},
             timeout=60,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-import httpx
+import httpx2
 import pytest
 
 from podium.errors import DataError
@@ -25,7 +25,7 @@ SHOES = [QueryText("q1", "shoes", "")]
 @pytest.fixture(scope="module")
 def shop(opensearch):
     """An index of OpenSearch: its address."""
-    with httpx.Client(base_url=opensearch.url, trust_env=False, timeout=60) as client:
+    with httpx2.Client(base_url=opensearch.url, trust_env=False, timeout=60) as client:
         settings = {"number_of_shards": 1, "number_of_replicas": 0}
         client.delete("/shop")
         client.put("/shop", json={"settings": settings}).raise_for_status()
@@ -38,7 +38,7 @@ def shop(opensearch):
 @pytest.fixture(scope="module")
 def collection(solr):
     """A core of Solr: its address."""
-    with httpx.Client(trust_env=False, timeout=60) as client:
+    with httpx2.Client(trust_env=False, timeout=60) as client:
         documents = [{"id": name, **document} for name, document in DOCUMENTS.items()]
         update = f"{solr.core}/update?commit=true"
         client.post(update, json=documents).raise_for_status()
@@ -110,7 +110,7 @@ def test_an_error_of_the_engine_is_told_by_its_status(shop, collection):
 def opensearch_state(address: str) -> list[object]:
     """All indices, and all documents of one."""
     server = address.rpartition("/")[0]
-    with httpx.Client(trust_env=False, timeout=60) as client:
+    with httpx2.Client(trust_env=False, timeout=60) as client:
         client.post(f"{address}/_refresh").raise_for_status()
         hits = client.get(f"{address}/_search?size=100&sort=_id").json()["hits"]["hits"]
         indices = client.get(f"{server}/_cat/indices?h=index&format=json").json()
@@ -135,7 +135,7 @@ def test_paths_that_may_write_are_refused_and_change_nothing(shop, path):
 
 def test_the_rule_about_paths_is_needed(shop):
     """What a URL that ends in `/_search` does if a document's path comes before it."""
-    with httpx.Client(trust_env=False, timeout=60) as client:
+    with httpx2.Client(trust_env=False, timeout=60) as client:
         answer = client.post(f"{shop}/_doc/_search", json={"title": "written"})
         assert answer.json()["result"] == "created"
         client.delete(f"{shop}/_doc/_search?refresh=true").raise_for_status()
@@ -164,7 +164,7 @@ def test_solr_requests_that_do_more_than_search_are_refused_and_change_nothing(
                 template=json.dumps(template),
             )
         )
-    everything = httpx.get(
+    everything = httpx2.get(
         f"{collection}/select?q=*:*&fl=id&sort=id asc", trust_env=False, timeout=60
     ).json()
     assert [each["id"] for each in everything["response"]["docs"]] == ["d1", "d2", "d3"]

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 
-import httpx
+import httpx2
 import pytest
 
 from podium.studio.settings import Settings
@@ -35,7 +35,7 @@ def cores(solr):
         owner = solr.folder.stat()
         for path in [folder, *folder.rglob("*")]:
             os.chown(path, owner.st_uid, owner.st_gid)
-    with httpx.Client(base_url=f"{solr.url}/solr", trust_env=False, timeout=60) as client:
+    with httpx2.Client(base_url=f"{solr.url}/solr", trust_env=False, timeout=60) as client:
         made = client.get("/admin/cores", params={"action": "CREATE", "name": "secret"})
         made.raise_for_status()
         for core, document in (("rows", OPEN), ("secret", SECRET)):
@@ -50,7 +50,7 @@ def cores(solr):
 @pytest.fixture(scope="module")
 def indices(opensearch):
     """Two indices of OpenSearch, of which the studio may read the first: its address."""
-    with httpx.Client(base_url=opensearch.url, trust_env=False, timeout=60) as client:
+    with httpx2.Client(base_url=opensearch.url, trust_env=False, timeout=60) as client:
         settings = {"number_of_shards": 1, "number_of_replicas": 0}
         for index, document in (("open", OPEN), ("secret", SECRET)):
             client.put(f"/{index}", json={"settings": settings}).raise_for_status()
@@ -149,7 +149,7 @@ def test_the_rules_about_solr_are_needed(cores, name):
     found = []
     for wanted in ("confidential", "absent"):
         body = text.replace("confidential", wanted)
-        answer = httpx.post(
+        answer = httpx2.post(
             f"{cores}/select", content=body, headers={"content-type": "application/json"},
             trust_env=False, timeout=60,
         )  # fmt: skip
@@ -200,7 +200,7 @@ def test_the_rules_about_opensearch_are_needed(indices, name):
     found = []
     for document in ("secret0", "absent"):
         body = json.dumps(OPENSEARCH_ATTACKS[name]).replace("secret0", document)
-        answer = httpx.post(
+        answer = httpx2.post(
             f"{indices}/_search", content=body, headers={"content-type": "application/json"},
             trust_env=False, timeout=60,
         )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import httpx
+import httpx2
 import numpy as np
 import pytest
 
@@ -66,7 +66,7 @@ def without_missing(ranker, folder: Path, version: str) -> ExportFolder:
 
 
 def indices(url: str) -> list[str]:
-    listed = httpx.get(
+    listed = httpx2.get(
         f"{url}/_cat/indices?h=index&format=json", trust_env=False, timeout=60
     ).json()
     return sorted(each["index"] for each in listed)
@@ -171,7 +171,7 @@ def test_solr_scores_trees(solr, trees, tmp_path):
     verification = verified(export, solr.core)
     assert (verification.rows, verification.off) == (len(export.golden_rows().scores), ())
     assert verification.largest <= 1e-6
-    remaining = httpx.get(f"{solr.core}/select?q=*:*", trust_env=False, timeout=60).json()
+    remaining = httpx2.get(f"{solr.core}/select?q=*:*", trust_env=False, timeout=60).json()
     assert remaining["response"]["numFound"] == 0
 
 
@@ -225,15 +225,15 @@ def test_a_collection_with_documents_is_not_touched(solr, linear, tmp_path):
     engine = connect_engine("solr", solr.core)
     engine.put(export)
     update = f"{solr.core}/update?commit=true"
-    httpx.post(update, json=[{"id": "served"}], trust_env=False, timeout=60).raise_for_status()
+    httpx2.post(update, json=[{"id": "served"}], trust_env=False, timeout=60).raise_for_status()
     try:
         assert verify_export(export, engine).off == ()
-        answer = httpx.get(f"{solr.core}/select?q=*:*&fl=id", trust_env=False, timeout=60).json()
+        answer = httpx2.get(f"{solr.core}/select?q=*:*&fl=id", trust_env=False, timeout=60).json()
         assert answer["response"]["docs"] == [{"id": "served"}]
         assert engine.stored().leftovers == ()
     finally:
         delete = {"delete": {"query": "*:*"}}
-        httpx.post(update, json=delete, trust_env=False, timeout=60).raise_for_status()
+        httpx2.post(update, json=delete, trust_env=False, timeout=60).raise_for_status()
 
 
 @pytest.mark.parametrize(

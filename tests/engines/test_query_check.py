@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from podium.data import Dataset, read_parquet, read_qrels
@@ -86,7 +86,7 @@ def ranked(request, tmp_path_factory):
     url = fill_solr(server.core, CONTENT.documents)
     yield prepared(engine, url, url, folder)
     delete = {"delete": {"query": "*:*"}}
-    httpx.post(f"{url}/update?commit=true", json=delete, trust_env=False, timeout=60)
+    httpx2.post(f"{url}/update?commit=true", json=delete, trust_env=False, timeout=60)
 
 
 def check(ranked: Ranked, export: ExportFolder | None = None, model: str | None = None):
@@ -161,7 +161,7 @@ def test_shards_with_a_replica_each_rank_as_the_ranker(opensearch_ltr, tmp_path)
         replicated = fill_opensearch(
             opensearch_ltr.url, "replicated", CONTENT.documents, shards=3, replicas=1
         )
-        with httpx.Client(base_url=replicated, trust_env=False, timeout=300) as client:
+        with httpx2.Client(base_url=replicated, trust_env=False, timeout=300) as client:
             for name in [*CONTENT.documents][::3]:
                 client.put(f"/_doc/{name}", json=CONTENT.documents[name]).raise_for_status()
             health = f"{opensearch_ltr.url}/_cluster/health/replicated"
@@ -174,4 +174,4 @@ def test_shards_with_a_replica_each_rank_as_the_ranker(opensearch_ltr, tmp_path)
                 found = check(ranked)
                 assert found.holds, found.differences
         finally:
-            httpx.delete(replicated, trust_env=False, timeout=120).raise_for_status()
+            httpx2.delete(replicated, trust_env=False, timeout=120).raise_for_status()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-import httpx
+import httpx2
 import numpy as np
 import pytest
 
@@ -27,7 +27,7 @@ def document(row):
 class OpenSearchRows:
     """The rows in OpenSearch, and models over them."""
 
-    def __init__(self, client: httpx.Client) -> None:
+    def __init__(self, client: httpx2.Client) -> None:
         self.client = client
         types = {name: {"type": "float"} for name in FIELDS}
         self.send("PUT", "/rules", {"mappings": {"properties": types}})
@@ -51,17 +51,17 @@ class OpenSearchRows:
         ]
         self.send("POST", "/_ltr/_featureset/rules", {"featureset": {"features": features}})
 
-    def send(self, method: str, path: str, body: object = None) -> httpx.Response:
+    def send(self, method: str, path: str, body: object = None) -> httpx2.Response:
         answer = self.client.request(method, path, json=body)
         answer.raise_for_status()
         return answer
 
-    def put(self, name: str, kind: str, definition: object) -> httpx.Response:
+    def put(self, name: str, kind: str, definition: object) -> httpx2.Response:
         model = {"name": name, "model": {"type": kind, "definition": json.dumps(definition)}}
         path = "/_ltr/_featureset/rules/_createmodel"
         return self.client.post(path, json={"model": model})
 
-    def search(self, name: str) -> httpx.Response:
+    def search(self, name: str) -> httpx2.Response:
         query = {"sltr": {"model": name, "params": {}}}
         return self.client.post("/rules/_search", json={"query": query, "size": 100})
 
@@ -74,7 +74,7 @@ class OpenSearchRows:
 
 @pytest.fixture(scope="module")
 def opensearch_rows(opensearch_ltr):
-    with httpx.Client(base_url=opensearch_ltr.url, trust_env=False, timeout=60) as client:
+    with httpx2.Client(base_url=opensearch_ltr.url, trust_env=False, timeout=60) as client:
         yield OpenSearchRows(client)
         client.delete("/rules")
 
@@ -137,7 +137,7 @@ def test_a_negative_field_fails_the_search_in_opensearch(opensearch_rows):
 class SolrRows:
     """The rows in Solr, and models over them."""
 
-    def __init__(self, client: httpx.Client, **parameters: str) -> None:
+    def __init__(self, client: httpx2.Client, **parameters: str) -> None:
         self.client = client
         # The core is that of other tests, too: a field of theirs would be there already.
         fields = [{"name": f"rule_{each}", "type": "pfloat", "docValues": True} for each in FIELDS]
@@ -158,12 +158,12 @@ class SolrRows:
         ]
         self.send("PUT", "/schema/feature-store", features)
 
-    def send(self, method: str, path: str, body: object = None) -> httpx.Response:
+    def send(self, method: str, path: str, body: object = None) -> httpx2.Response:
         answer = self.client.request(method, path.removeprefix("/"), json=body)
         answer.raise_for_status()
         return answer
 
-    def put(self, name: str, kind: str, parameters: object) -> httpx.Response:
+    def put(self, name: str, kind: str, parameters: object) -> httpx2.Response:
         model = {
             "store": "rules",
             "name": name,
@@ -188,7 +188,7 @@ class SolrRows:
 
 @pytest.fixture(scope="module")
 def solr_rows(solr):
-    with httpx.Client(base_url=f"{solr.core}/", trust_env=False, timeout=60) as client:
+    with httpx2.Client(base_url=f"{solr.core}/", trust_env=False, timeout=60) as client:
         rows = SolrRows(client)
         yield rows
         rows.send("POST", "/update?commit=true", {"delete": {"query": "*:*"}})
@@ -253,7 +253,7 @@ def test_linear_models_of_solr_need_every_weight(solr_rows):
 
 @pytest.fixture(scope="module")
 def solr_9_rows(solr_9):
-    with httpx.Client(base_url=f"{solr_9.core}/", trust_env=False, timeout=60) as client:
+    with httpx2.Client(base_url=f"{solr_9.core}/", trust_env=False, timeout=60) as client:
         rows = SolrRows(client, defaultValue="NaN")
         yield rows
         rows.send("POST", "/update?commit=true", {"delete": {"query": "*:*"}})
@@ -270,5 +270,5 @@ def test_each_split_of_solr_9_sends_missing_values_its_own_way(solr_9_rows):
 
 def test_solr_9_fails_at_a_missing_value_if_a_split_does_not_say_where_it_goes(solr_9_rows):
     parameters = {"isNullSameAsZero": False, "trees": [stump("a", 0.5, 10, 20)]}
-    with pytest.raises(httpx.HTTPStatusError, match="400"):
+    with pytest.raises(httpx2.HTTPStatusError, match="400"):
         solr_9_rows.scores("nowhere", SOLR_TREES, parameters)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-import httpx
+import httpx2
 import numpy as np
 import pytest
 
@@ -74,7 +74,7 @@ def search_service(shop, model, *, url=None, ranking_log=None, budget_ms=ENOUGH,
     )
     with (
         serving(settings) as address,
-        httpx.Client(base_url=address, trust_env=False, timeout=60) as client,
+        httpx2.Client(base_url=address, trust_env=False, timeout=60) as client,
     ):
         yield client
 
@@ -294,7 +294,7 @@ def test_a_model_that_fails_falls_back_to_the_engines_order(shop, model):
     models = (parse_model(str(model.with_name("unbound.podium"))),)
     with (
         serving(ServingSettings(models=models, search=settings)) as address,
-        httpx.Client(base_url=address, trust_env=False, timeout=60) as client,
+        httpx2.Client(base_url=address, trust_env=False, timeout=60) as client,
     ):
         answer = client.post("/search", json={"query": QUERY, "size": 20}).json()
         assert (answer["reranked"], answer["reason"]) == (

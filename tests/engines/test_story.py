@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from sqlalchemy import insert
 
@@ -234,7 +234,7 @@ def test_from_an_engine_to_a_served_ranker(engine, tmp_path, monkeypatch):
     with served(ranker, "--search", "search.toml", "--ranking-log", "logs") as (port, _):
         for name in tests:
             query = {"query": QUERIES[name], "size": DEPTH}
-            answer = httpx.post(
+            answer = httpx2.post(
                 f"http://127.0.0.1:{port}/search", json=query, trust_env=False, timeout=120
             ).json()
             assert answer["reranked"], answer
@@ -262,7 +262,7 @@ def test_from_an_engine_to_a_served_ranker(engine, tmp_path, monkeypatch):
                 for row in range(start, stop)
             ]
             body = {"query": str(start), "documents": documents}
-            httpx.post(
+            httpx2.post(
                 f"http://127.0.0.1:{port}/rank", json=body, trust_env=False, timeout=60
             ).raise_for_status()
     drifted = done("drift", "train.parquet", "later")

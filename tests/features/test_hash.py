@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import httpx
+import httpx2
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -280,11 +280,11 @@ def test_a_service_refuses_requests_by_other_definitions(folder: Path, tmp_path:
     document = {"id": "d", "features": {"a": 0.5, "b": 0.5}}
     models = (ModelSpec("web", 1, str(folder / "ranker.podium")),)
     with serving(ServingSettings(models=models, ranking_log=str(tmp_path))) as url:
-        metadata = httpx.get(f"{url}/v2/models/web", timeout=60).json()
+        metadata = httpx2.get(f"{url}/v2/models/web", timeout=60).json()
         assert metadata["parameters"]["definitions"] == known
         for definitions, status in ((known, 200), (None, 200), (OTHER, 400), ("x", 400)):
             body = {"documents": [document], "definitions": definitions}
-            answer = httpx.post(f"{url}/rank", json=body, timeout=60)
+            answer = httpx2.post(f"{url}/rank", json=body, timeout=60)
             assert answer.status_code == status
             if definitions == OTHER:
                 assert known[:12] in answer.json()["error"]

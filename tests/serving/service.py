@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import numpy as np
 
 from podium.data import Dataset
@@ -96,9 +96,9 @@ class Command:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and self.process.poll() is None:
             try:
-                if httpx.get(f"{self.address}/v2/health/ready", timeout=60).status_code == 200:
+                if httpx2.get(f"{self.address}/v2/health/ready", timeout=60).status_code == 200:
                     return
-            except httpx.HTTPError:
+            except httpx2.HTTPError:
                 pass
             time.sleep(0.1)
         raise RuntimeError(self.log.read_text())

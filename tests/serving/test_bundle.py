@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import httpx
+import httpx2
 import numpy as np
 import pytest
 
@@ -25,12 +25,12 @@ def test_a_bundle_serves_without_its_files(tmp_path):
     folder.mkdir()
     with serving(unpack_service(bundle, folder)) as address:
         body = rank_body(rows()[:7])
-        answer = httpx.post(f"{address}/rank", json=body, headers=bearer(ADMIN), timeout=60).json()
-        assert httpx.post(f"{address}/rank", json=body, timeout=60).status_code == 401
-        too_many = httpx.post(
+        answer = httpx2.post(f"{address}/rank", json=body, headers=bearer(ADMIN), timeout=60).json()
+        assert httpx2.post(f"{address}/rank", json=body, timeout=60).status_code == 401
+        too_many = httpx2.post(
             f"{address}/rank", json=rank_body(rows()[:8]), headers=bearer(ADMIN), timeout=60
         )
-        load = httpx.post(
+        load = httpx2.post(
             f"{address}/v2/repository/models/m/load", headers=bearer(ADMIN), timeout=60
         )
     expected = np.sort(-trees()._predict(rows()[:7]))

@@ -7,7 +7,7 @@ import os
 import signal
 import time
 
-import httpx
+import httpx2
 import pytest
 
 from tests.serving.load import Load
@@ -72,9 +72,9 @@ def test_a_load_over_http_reaches_all_processes_before_it_is_answered(tmp_path):
         service.wait_for_event("ready", 2)
         trees(-1.0).save(file)
         load = f"{service.address}/v2/repository/models/m/load"
-        assert httpx.post(load, headers=bearer(ADMIN), timeout=60).status_code == 200
+        assert httpx2.post(load, headers=bearer(ADMIN), timeout=60).status_code == 200
         digests = {
-            httpx.get(f"{service.address}/v2/models/m", headers=bearer(ADMIN), timeout=60).json()[
+            httpx2.get(f"{service.address}/v2/models/m", headers=bearer(ADMIN), timeout=60).json()[
                 "parameters"
             ]["sha256"]
             for _ in range(40)  # each connection reaches either process

@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -68,7 +68,7 @@ def test_malformed_bodies_are_refused(address, path, body, length):
     headers = bearer(ADMIN)
     if length is not None:
         headers["Inference-Header-Content-Length"] = str(length)
-    answer = httpx.post(address + path, content=body, headers=headers, timeout=60)
+    answer = httpx2.post(address + path, content=body, headers=headers, timeout=60)
     assert answer.status_code < 500, answer.text
 
 
@@ -91,12 +91,12 @@ def test_generated_requests_are_answered_as_described(address, tmp_path, size):
     assert done.returncode == 0, done.stdout[-5000:]
     generated = int(re.search(r"(\d+) generated", done.stdout)[1])
     assert generated > least
-    assert httpx.get(f"{address}/v2/health/ready", timeout=60).status_code == 200
+    assert httpx2.get(f"{address}/v2/health/ready", timeout=60).status_code == 200
 
 
 def _with_real_names(address):
     """The description with the names of what is loaded: others are only ever not found."""
-    schema = httpx.get(f"{address}/openapi.json", headers=bearer(ADMIN), timeout=60).json()
+    schema = httpx2.get(f"{address}/openapi.json", headers=bearer(ADMIN), timeout=60).json()
     for operations in schema["paths"].values():
         for operation in operations.values():
             for parameter in operation.get("parameters", []):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-import httpx
+import httpx2
 import numpy as np
 import pytest
 import tritonclient.http as triton
@@ -157,7 +157,7 @@ def test_json_tensors_are_flat_or_nested(address):
     url = f"{address}/v2/models/web/infer"
     expected = trees(-1.0)._predict(np.array([[1, np.nan, 3]], np.float32)).tolist()
     for data in ([1, None, 3], [[1, None, 3]]):
-        answer = httpx.post(url, json=infer_body(data=data), headers=reader(), timeout=60).json()
+        answer = httpx2.post(url, json=infer_body(data=data), headers=reader(), timeout=60).json()
         assert answer["outputs"][0]["shape"] == [1]
         assert answer["outputs"][0]["data"] == pytest.approx(expected, abs=1e-6)
 
@@ -181,14 +181,14 @@ def test_json_tensors_are_flat_or_nested(address):
     ],
 )
 def test_invalid_tensors_are_refused_with_the_reason(address, body, words):
-    answer = httpx.post(f"{address}/v2/models/web/infer", json=body, headers=reader(), timeout=60)
+    answer = httpx2.post(f"{address}/v2/models/web/infer", json=body, headers=reader(), timeout=60)
     assert answer.status_code == 400
     assert words in answer.json()["error"]
 
 
 @pytest.mark.parametrize("length", ["x", "-1", "1000000", "99999999999999", "²"])
 def test_an_invalid_header_length_is_refused(address, length):
-    answer = httpx.post(
+    answer = httpx2.post(
         f"{address}/v2/models/web/infer", json=infer_body(),
         headers=reader() | {"Inference-Header-Content-Length": length.encode()}, timeout=60,
     )  # fmt: skip
@@ -202,7 +202,7 @@ def test_binary_data_must_have_the_size_of_the_shape(address):
     )
     headers = reader() | {"Inference-Header-Content-Length": str(len(header))}
     statuses = [
-        httpx.post(
+        httpx2.post(
             f"{address}/v2/models/web/infer",
             content=header + bytes(size),
             headers=headers,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 
-import httpx
+import httpx2
 import numpy as np
 import pytest
 
@@ -41,7 +41,7 @@ def service(tmp_path_factory):
         most_documents=50,
         most_bytes=100_000,
     )
-    with serving(settings) as address, httpx.Client(base_url=address, timeout=60) as client:
+    with serving(settings) as address, httpx2.Client(base_url=address, timeout=60) as client:
         yield client
 
 
@@ -159,7 +159,7 @@ def test_a_body_that_does_not_arrive_ends(tmp_path):
         yield b"}"
 
     with serving(ServingSettings(models=(model,), most_seconds=0.5)) as address:
-        answer = httpx.post(f"{address}/rank", content=parts(), timeout=60)
+        answer = httpx2.post(f"{address}/rank", content=parts(), timeout=60)
     assert answer.status_code == 408
 
 
@@ -172,12 +172,12 @@ def test_features_with_an_absent_value_may_be_left_out(tmp_path):
     trees().save(tmp_path / "m.podium")
     model = parse_model(str(tmp_path / "m.podium"))
     with serving(ServingSettings(models=(model,), absent={"age": None, "clicks": 7.0})) as address:
-        answer = httpx.post(
+        answer = httpx2.post(
             f"{address}/rank",
             json={"documents": [{"id": 1, "features": {"bm25": 2}}]},
             timeout=60,
         ).json()
-        metadata = httpx.get(f"{address}/v2/models/m", timeout=60).json()
+        metadata = httpx2.get(f"{address}/v2/models/m", timeout=60).json()
     score = trees()._predict(np.array([[2, np.nan, 7]], np.float32))[0]
     assert answer["ranking"][0]["id"] == 1
     assert answer["ranking"][0]["score"] == pytest.approx(score, abs=1e-6)
@@ -193,7 +193,9 @@ def test_tokens(tmp_path):
     body = rank_body(rows()[:2])
     with serving(settings) as address:
         statuses = {
-            token: httpx.post(f"{address}/rank", json=body, headers=headers, timeout=60).status_code
+            token: httpx2.post(
+                f"{address}/rank", json=body, headers=headers, timeout=60
+            ).status_code
             for token, headers in {
                 "none": {},
                 "wrong": bearer("other"),
@@ -203,11 +205,11 @@ def test_tokens(tmp_path):
                 "admin": bearer(ADMIN),
             }.items()
         }
-        assert httpx.get(f"{address}/v2/health/ready", timeout=60).status_code == 200
-        assert httpx.get(f"{address}/metrics", timeout=60).status_code == 401
+        assert httpx2.get(f"{address}/v2/health/ready", timeout=60).status_code == 200
+        assert httpx2.get(f"{address}/metrics", timeout=60).status_code == 401
         load = f"{address}/v2/repository/models/m/load"
         loads = [
-            httpx.post(load, headers=bearer(token), timeout=60).status_code
+            httpx2.post(load, headers=bearer(token), timeout=60).status_code
             for token in (TOKEN, ADMIN)
         ]
     assert statuses == {
@@ -224,10 +226,10 @@ def test_metrics_count_requests_rankings_and_documents(tmp_path):
     trees().save(tmp_path / "m.podium")
     with serving(ServingSettings(models=(parse_model(str(tmp_path / "m.podium")),))) as address:
         for _ in range(3):
-            httpx.post(f"{address}/rank", json=rank_body(rows()[:4]), timeout=60)
-        httpx.post(f"{address}/rank/other", json={}, timeout=60)
-        httpx.get(f"{address}/nothing", timeout=60)
-        lines = httpx.get(f"{address}/metrics", timeout=60).text.splitlines()
+            httpx2.post(f"{address}/rank", json=rank_body(rows()[:4]), timeout=60)
+        httpx2.post(f"{address}/rank/other", json={}, timeout=60)
+        httpx2.get(f"{address}/nothing", timeout=60)
+        lines = httpx2.get(f"{address}/metrics", timeout=60).text.splitlines()
     assert 'podium_serving_requests_total{route="/rank",status="200"} 3.0' in lines
     assert 'podium_serving_requests_total{route="/rank/{name}",status="404"} 1.0' in lines
     assert 'podium_serving_requests_total{route="other",status="404"} 1.0' in lines

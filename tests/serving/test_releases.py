@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-import httpx
+import httpx2
 import numpy as np
 import pytest
 
@@ -133,17 +133,17 @@ def test_a_load_over_http_serves_the_new_file(file, tmp_path):
     body = rank_body(rows()[:10])
     with serving(settings) as address:
         headers = bearer(ADMIN)
-        before = httpx.post(f"{address}/rank", json=body, headers=headers, timeout=60).json()
+        before = httpx2.post(f"{address}/rank", json=body, headers=headers, timeout=60).json()
         trees(-1.0).save(file)
         load = f"{address}/v2/repository/models/m/load"
-        assert httpx.post(load, headers=headers, timeout=60).json() == {"generation": 2}
-        after = httpx.post(f"{address}/rank", json=body, headers=headers, timeout=60).json()
+        assert httpx2.post(load, headers=headers, timeout=60).json() == {"generation": 2}
+        after = httpx2.post(f"{address}/rank", json=body, headers=headers, timeout=60).json()
         file.write_bytes(b"broken")
-        answer = httpx.post(load, headers=headers, timeout=60)
+        answer = httpx2.post(load, headers=headers, timeout=60)
         assert answer.status_code == 400
         assert "neither a saved ranker nor a model" in answer.json()["error"]
-        last = httpx.post(f"{address}/rank", json=body, headers=headers, timeout=60).json()
-        lines = httpx.get(f"{address}/metrics", headers=headers, timeout=60).text.splitlines()
+        last = httpx2.post(f"{address}/rank", json=body, headers=headers, timeout=60).json()
+        lines = httpx2.get(f"{address}/metrics", headers=headers, timeout=60).text.splitlines()
     expected = np.sort(-trees(-1.0)._predict(rows()[:10]))
     np.testing.assert_allclose([-each["score"] for each in after["ranking"]], expected, atol=1e-6)
     assert before["sha256"] != after["sha256"]
@@ -171,7 +171,7 @@ def test_two_processes_reload_at_sighup_and_end_at_sigterm(file, tmp_path):
     body = rank_body(rows()[:10])
     with command([str(file), "--workers", "2"], tmp_path / "log") as service:
         service.wait_for_event("ready", 2)
-        before = httpx.post(f"{service.address}/rank", json=body, timeout=60).json()
+        before = httpx2.post(f"{service.address}/rank", json=body, timeout=60).json()
         trees(-1.0).save(file)
         service.signal(signal.SIGHUP)
         service.wait_for_event("models loaded")
@@ -180,12 +180,12 @@ def test_two_processes_reload_at_sighup_and_end_at_sigterm(file, tmp_path):
         digests = set()
         for _ in range(deadline):
             digests = {
-                httpx.post(f"{service.address}/rank", json=body, timeout=60).json()["sha256"]
+                httpx2.post(f"{service.address}/rank", json=body, timeout=60).json()["sha256"]
                 for _ in range(20)
             }
             if len(digests) == 1 and before["sha256"] not in digests:
                 break
-        metrics = httpx.get(f"{service.address}/metrics", timeout=60).text
+        metrics = httpx2.get(f"{service.address}/metrics", timeout=60).text
         assert service.stop() == 0
     assert before["sha256"] not in digests
     assert len(digests) == 1

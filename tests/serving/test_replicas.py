@@ -10,7 +10,7 @@ import sys
 import time
 from contextlib import suppress
 
-import httpx
+import httpx2
 import pytest
 
 from podium.errors import ArgumentError
@@ -86,9 +86,9 @@ def test_the_command_deploys_on_a_cluster_of_this_machine_until_sigterm(tmp_path
         deadline = time.monotonic() + 180
         status, answer = 0, {}
         while status != 200 and time.monotonic() < deadline and process.poll() is None:
-            with suppress(httpx.HTTPError):  # the proxy answers before there is a replica
+            with suppress(httpx2.HTTPError):  # the proxy answers before there is a replica
                 body = rank_body(rows()[:20])
-                done = httpx.post(f"http://127.0.0.1:{port}/rank", json=body, timeout=30)
+                done = httpx2.post(f"http://127.0.0.1:{port}/rank", json=body, timeout=30)
                 status, answer = done.status_code, done.json() if done.is_success else {}
             time.sleep(0.5)
         process.send_signal(signal.SIGTERM)

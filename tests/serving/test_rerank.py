@@ -8,7 +8,7 @@ import shutil
 import threading
 import zipfile
 
-import httpx
+import httpx2
 import numpy as np
 import pytest
 from msgspec.structs import replace
@@ -56,7 +56,7 @@ def service(folder):
     )  # fmt: skip
     with (
         serving(settings) as address,
-        httpx.Client(base_url=address, headers=bearer(TOKEN), timeout=60) as client,
+        httpx2.Client(base_url=address, headers=bearer(TOKEN), timeout=60) as client,
     ):
         yield client
 
@@ -151,7 +151,7 @@ def test_scoring_ends_when_time_is_up(folder):
     asked = {"query": QUERY, "documents": ["w1 " * 30] * 9000}
     with (
         serving(settings) as address,
-        httpx.Client(base_url=address, timeout=60) as client,
+        httpx2.Client(base_url=address, timeout=60) as client,
     ):
         answer = client.post("/rerank", json=asked)
         assert (answer.status_code, answer.json()) == (503, {"error": "scoring took too long"})
@@ -171,7 +171,7 @@ def test_one_request_is_scored_at_a_time(folder, monkeypatch):
     settings = ServingSettings(models=(parse_model(str(folder / "texts")),), most_seconds=0.05)
     with (
         serving(settings) as address,
-        httpx.Client(base_url=address, timeout=60) as client,
+        httpx2.Client(base_url=address, timeout=60) as client,
     ):
         with monkeypatch.context() as patch:
             patch.setattr(ServedTextModel, "score", slow)

@@ -6,7 +6,7 @@ import os
 import subprocess
 from contextlib import contextmanager
 
-import httpx
+import httpx2
 
 from tests.cli.run_podium import PODIUM
 
@@ -28,5 +28,5 @@ def running(*words, folder, **variables):
 def answers(client) -> bool:
     try:
         return client.get("/healthz").status_code == 200
-    except httpx.HTTPError:
+    except httpx2.HTTPError:
         return False

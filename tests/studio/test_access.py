@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-import httpx
+import httpx2
 import pytest
 from sqlalchemy import insert
 
@@ -81,10 +81,10 @@ def house(engine, database, tmp_path):
     in_transaction(engine, promote)
     with serving(Settings(database=database, exports=tmp_path)) as address:
         clients = {
-            name: httpx.Client(base_url=address, headers=bearer(engine, who), timeout=30)
+            name: httpx2.Client(base_url=address, headers=bearer(engine, who), timeout=30)
             for name, who in zip(("owner", "manager", "assessor", "stranger"), people, strict=True)
         }
-        clients["nobody"] = httpx.Client(base_url=address, timeout=30)
+        clients["nobody"] = httpx2.Client(base_url=address, timeout=30)
         yield project, clients
         for client in clients.values():
             client.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 
-import httpx
+import httpx2
 import pytest
 from sqlalchemy import insert, update
 
@@ -47,7 +47,7 @@ def test_a_person_signs_in_and_judges(engine, browser):
 def test_programs_judge_with_a_token(engine, address):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=3, k=1)
-    with httpx.Client(base_url=address, headers=bearer(engine, ann), timeout=60) as client:
+    with httpx2.Client(base_url=address, headers=bearer(engine, ann), timeout=60) as client:
         found = client.post(f"/api/v1/projects/{project}/next", json={"tab": "t"}).json()
         count = 0
         while found["state"] == "task":
@@ -102,7 +102,7 @@ def test_too_many_failures_make_one_wait(engine, browser):
 @pytest.mark.usefixtures("engine")
 def test_a_large_request_is_refused(database):
     settings = Settings(database=database, largest_request=2000)
-    with serving(settings) as address, httpx.Client(base_url=address, timeout=60) as client:
+    with serving(settings) as address, httpx2.Client(base_url=address, timeout=60) as client:
         assert client.post("/sign-in", content=b"x" * 3000).status_code == 413
         chunks = (b"x" * 1000 for _ in range(3))  # no length is told ahead
         form = {"content-type": "application/x-www-form-urlencoded"}
@@ -119,7 +119,7 @@ def test_members_of_other_projects_see_nothing(engine, address):
             insert(Membership).values(project_id=other, user_id=ann, role=Role.ASSESSOR.value)
         ),
     )
-    with httpx.Client(base_url=address, headers=bearer(engine, bob), timeout=60) as client:
+    with httpx2.Client(base_url=address, headers=bearer(engine, bob), timeout=60) as client:
         for path in (f"/api/v1/projects/{project}/queries/1/documents/0",):
             assert client.get(path).status_code == 404
         # The number of a query of another project does not help.
@@ -130,9 +130,9 @@ def test_members_of_other_projects_see_nothing(engine, address):
 def test_a_server_whose_worker_stopped_is_not_ready(database, monkeypatch):
     """Imports and exports would wait for ever, and nobody would know."""
     with serving(Settings(database=database)) as address:
-        assert httpx.get(f"{address}/readyz", timeout=30).json() == {"status": "ready"}
+        assert httpx2.get(f"{address}/readyz", timeout=30).json() == {"status": "ready"}
     for name in ("start", "stop"):
         monkeypatch.setattr(Worker, name, lambda _self: None)
     with serving(Settings(database=database)) as address:
-        answer = httpx.get(f"{address}/readyz", timeout=30)
+        answer = httpx2.get(f"{address}/readyz", timeout=30)
         assert (answer.status_code, answer.json()) == (503, {"status": "the worker has stopped"})

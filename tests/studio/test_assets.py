@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-import httpx
+import httpx2
 import pytest
 
 from podium.studio.settings import Settings
@@ -16,7 +16,7 @@ from tests.studio.server import serving
 def client(tmp_path):
     with (
         serving(Settings(database=f"sqlite:///{tmp_path / 'studio.db'}")) as address,
-        httpx.Client(base_url=address, timeout=60) as found,
+        httpx2.Client(base_url=address, timeout=60) as found,
     ):
         yield found
 

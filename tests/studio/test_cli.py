@@ -8,7 +8,7 @@ import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir, closing
 
-import httpx
+import httpx2
 import pytest
 from sqlalchemy import select, text
 from sqlalchemy.exc import OperationalError
@@ -179,7 +179,7 @@ def test_a_server_of_several_processes(empty_database, tmp_path, workers):
     words = ["serve", "--database", empty_database, "--port", port]
     assert "podium studio migrate" in run(*words, folder=tmp_path, fails=True)
     with running(*words, "--workers", workers, "--migrate", folder=tmp_path) as process:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+        with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
             wait_until(lambda: answers(client), seconds=180)
             assert client.get("/readyz").json() == {"status": "ready"}
             assert "server" not in client.get("/healthz").headers
@@ -189,10 +189,10 @@ def test_a_server_of_several_processes(empty_database, tmp_path, workers):
             wait_until(lambda: all_take_jobs in client.get("/metrics").text)
         with ThreadPoolExecutor(8) as pool:  # a connection each, so that all processes answer
             address = f"http://127.0.0.1:{port}"
-            list(pool.map(lambda _: httpx.get(f"{address}/healthz", timeout=60), range(40)))
+            list(pool.map(lambda _: httpx2.get(f"{address}/healthz", timeout=60), range(40)))
 
         def metrics() -> str:
-            return httpx.get(f"{address}/metrics", timeout=60).text
+            return httpx2.get(f"{address}/metrics", timeout=60).text
 
         def count(told: str) -> float:
             return float(re.search(r'route="/healthz",status="200"} ([\d.]+)', told).group(1))

@@ -9,7 +9,7 @@ import subprocess
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from sqlalchemy import select, update
 
@@ -76,7 +76,7 @@ def make_server(database):
     return make
 
 
-def at_provider(browser: httpx.Client, answer: httpx.Response, name: str) -> httpx.Response:
+def at_provider(browser: httpx2.Client, answer: httpx2.Response, name: str) -> httpx2.Response:
     """Go through the provider's pages, up to where it sends the browser back to us."""
     for _ in range(20):
         if answer.is_redirect:
@@ -93,7 +93,7 @@ def at_provider(browser: httpx.Client, answer: httpx.Response, name: str) -> htt
     raise AssertionError("the provider goes round in circles")
 
 
-def sign_in(address: str, name: str, to: str = "/") -> tuple[Browser, httpx.Response]:
+def sign_in(address: str, name: str, to: str = "/") -> tuple[Browser, httpx2.Response]:
     browser = Browser(address)
     left = browser.get("/sign-in/oidc", params={"to": to})
     assert left.status_code == 303, left.text
@@ -109,7 +109,7 @@ def test_an_account_is_found_by_its_verified_address_and_then_by_its_subject(eng
     ann = in_transaction(engine, lambda c: add_user(c, "ann@example.org", "Ann", None))
     project = make_project(engine, [ann])
     with make_server() as address:
-        assert "Sign in with your organisation" in httpx.get(f"{address}/sign-in", timeout=60).text
+        assert "Sign in with your organisation" in httpx2.get(f"{address}/sign-in", timeout=60).text
         browser, answer = sign_in(address, "ann", f"/projects/{project}")
         assert answer.headers["location"] == f"/projects/{project}"
         assert "Ann" in browser.get("/").text
@@ -141,13 +141,13 @@ def test_who_took_the_address_first_does_not_keep_a_way_in(engine, make_server):
         assert "Not Ann" in stolen.get("/").text
         headers = {"authorization": f"Bearer {token}"}
         assert (
-            httpx.get(f"{address}/api/v1/projects", headers=headers, timeout=60).status_code == 200
+            httpx2.get(f"{address}/api/v1/projects", headers=headers, timeout=60).status_code == 200
         )
         browser, _ = sign_in(address, "ann")
         assert "Not Ann" in browser.get("/").text  # the account is hers now
         assert stolen.get("/").headers["location"].startswith("/sign-in")
         assert (
-            httpx.get(f"{address}/api/v1/projects", headers=headers, timeout=60).status_code == 401
+            httpx2.get(f"{address}/api/v1/projects", headers=headers, timeout=60).status_code == 401
         )
         assert stolen.sign_in("ann@example.org", "password of the thief").status_code == 401
         browser.close()

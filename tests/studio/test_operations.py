@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -65,7 +65,7 @@ def watched(tmp_path_factory) -> AssessorStats:
             assert browser.post(f"{path}/answers", json=answer).status_code == 200
             assert browser.post(f"{path}/exports", json={}).status_code in (200, 201, 202)
             assert browser.get(f"/projects/{'9' * 5000}/judge").status_code in (404, 422)
-        metrics = httpx.get(f"{address}/metrics", timeout=60).text
+        metrics = httpx2.get(f"{address}/metrics", timeout=60).text
         process.terminate()
         lines = process.stderr.read().splitlines()
     return AssessorStats(ann, project, metrics, [json.loads(line) for line in lines])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 
-import httpx
+import httpx2
 import pytest
 from argon2 import PasswordHasher, extract_parameters
 from sqlalchemy import select, update
@@ -62,7 +62,7 @@ def test_every_sign_in_has_a_session_of_its_own_and_signing_out_ends_it(browser)
     browser.cookies.clear()
     browser.sign_in(EMAIL)
     assert browser.cookies[COOKIE] != first
-    old = httpx.get(browser.base_url.join("/"), cookies={COOKIE: first}, timeout=60)
+    old = httpx2.get(browser.base_url.join("/"), cookies={COOKIE: first}, timeout=60)
     assert old.status_code in (303, 401)
 
 
@@ -125,7 +125,7 @@ def test_signing_in_needs_our_own_form(browser):
 @pytest.mark.usefixtures("engine", "ann")
 def test_cookies_are_closed_to_scripts_and_other_sites(database):
     settings = Settings(database=database, secure_cookies=True)
-    with serving(settings) as address, httpx.Client(base_url=address, timeout=60) as client:
+    with serving(settings) as address, httpx2.Client(base_url=address, timeout=60) as client:
         page = client.get("/sign-in", headers={"accept": "text/html"})
         form = re.search(r'name="form" value="([^"]+)"', page.text).group(1)
         cookie = page.headers["set-cookie"].split(";")[0]

@@ -188,14 +188,14 @@ def test_runs_are_logged_to_a_server(tmp_path: Path) -> None:
 
 
 def _wait_for(address: str, server: subprocess.Popen) -> None:
-    import httpx
+    import httpx2
 
     for _ in range(600):
         assert server.poll() is None
         try:
-            if httpx.get(address, timeout=5).status_code == 200:
+            if httpx2.get(address, timeout=5).status_code == 200:
                 return
-        except httpx.HTTPError:
+        except httpx2.HTTPError:
             pass
         time.sleep(0.5)
     raise TimeoutError(address)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import httpx
+import httpx2
 import pytest
 
 from podium.studio.settings import Settings
@@ -33,11 +33,11 @@ def server(database: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def api(engine, address) -> Iterator[Callable[[int], httpx.Client]]:
+def api(engine, address) -> Iterator[Callable[[int], httpx2.Client]]:
     """Gives someone's client."""
-    clients: list[httpx.Client] = []
+    clients: list[httpx2.Client] = []
 
-    def open_one(user: int) -> httpx.Client:
+    def open_one(user: int) -> httpx2.Client:
         clients.append(program(engine, address, user))
         return clients[-1]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
-import httpx
+import httpx2
 from sqlalchemy import select, update
 
 from podium.studio.store.database import in_transaction, reading
@@ -15,11 +15,11 @@ from podium.studio.store.tables import Lease, LogEntry, ProjectQuery
 class JudgeClient:
     """A person's program; every call names the tab it is from."""
 
-    def __init__(self, client: httpx.Client, project: int) -> None:
+    def __init__(self, client: httpx2.Client, project: int) -> None:
         self.client = client
         self.path = f"/api/v1/projects/{project}"
 
-    def post(self, what: str, **body: Any) -> httpx.Response:
+    def post(self, what: str, **body: Any) -> httpx2.Response:
         return self.client.post(f"{self.path}/{what}", json=body)
 
     def next(self, tab: str = "t", *, renews: bool = True) -> dict[str, Any]:

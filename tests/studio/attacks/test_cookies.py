@@ -8,7 +8,7 @@ import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import httpx
+import httpx2
 import pytest
 from joserfc.jwk import RSAKey
 from pydantic import ValidationError
@@ -27,7 +27,7 @@ KEYS = json.dumps({"keys": [RSAKey.generate_key(2048).as_dict(private=False)]})
 def test_cookies_are_safe_where_there_is_https(engine, database):
     in_transaction(engine, lambda c: add_user(c, ANN, "Ann", PASSWORD))
     settings = Settings(database=database, public_url="https://judge.example.org")
-    with serving(settings) as address, httpx.Client(base_url=address, timeout=60) as client:
+    with serving(settings) as address, httpx2.Client(base_url=address, timeout=60) as client:
         page = client.get("/sign-in", headers={"accept": "text/html"})
         assert page.headers["strict-transport-security"] == "max-age=31536000"
         form = re.search(r'name="form" value="([^"]+)"', page.text).group(1)
@@ -54,7 +54,7 @@ def _sent(cookies: dict[str, str]) -> dict[str, str]:
 
 
 def test_without_https_cookies_work_too(server):
-    page = httpx.get(f"{server}/sign-in", headers={"accept": "text/html"}, timeout=60)
+    page = httpx2.get(f"{server}/sign-in", headers={"accept": "text/html"}, timeout=60)
     assert page.headers["set-cookie"].startswith("podium_form=")
     assert "strict-transport-security" not in page.headers
     assert Settings(public_url="https://x", secure_cookies=False).is_secure is False
@@ -103,9 +103,9 @@ def test_the_host_header_does_not_choose_where_people_come_back_to(database):
     answers = threading.Event()
     answers.set()
     with provider(answers) as issuer, serving(_with_provider(database, issuer)) as address:
-        left = httpx.get(f"{address}/sign-in/oidc", headers={"host": "evil.example"}, timeout=60)
+        left = httpx2.get(f"{address}/sign-in/oidc", headers={"host": "evil.example"}, timeout=60)
         assert left.status_code == 303
-        query = httpx.URL(left.headers["location"]).params
+        query = httpx2.URL(left.headers["location"]).params
         assert query["redirect_uri"] == "https://judge.example.org/sign-in/oidc/callback"
     with pytest.raises(ValidationError, match="PODIUM_STUDIO_PUBLIC_URL"):
         Settings(oidc_issuer="https://sign-in.example.org")
@@ -119,14 +119,14 @@ def test_a_provider_that_hangs_holds_nobody_else_up(database, monkeypatch):
     with provider(answers) as issuer, serving(_with_provider(database, issuer)) as address:
         threads = [
             threading.Thread(
-                target=lambda: httpx.get(f"{address}/sign-in/oidc", timeout=60), daemon=True
+                target=lambda: httpx2.get(f"{address}/sign-in/oidc", timeout=60), daemon=True
             )
             for _ in range(12)
         ]
         for thread in threads:
             thread.start()
         for _ in range(5):
-            answer = httpx.get(f"{address}/sign-in", headers={"accept": "text/html"}, timeout=30)
+            answer = httpx2.get(f"{address}/sign-in", headers={"accept": "text/html"}, timeout=30)
             assert answer.status_code == 200
         answers.set()
         for thread in threads:

@@ -7,7 +7,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import httpx
+import httpx2
 import psutil
 import pytest
 from sqlalchemy import insert, select
@@ -62,14 +62,14 @@ def test_a_database_that_hangs_hangs_nobody_for_long(own_postgres, own_engine):
                 asked = [pool.submit(client.get, "/api/v1/projects") for _ in range(4)]
                 for _ in range(3):
                     begun = time.monotonic()
-                    figures = httpx.get(f"{address}/metrics", timeout=30)
+                    figures = httpx2.get(f"{address}/metrics", timeout=30)
                     assert time.monotonic() - begun < 9  # without a limit it takes 10 s or more
                     assert figures.status_code == 200
                     assert "podium_database_up 0.0" in figures.text
                     assert 'route="/api/v1/projects",status="200"} 1.0' in figures.text
-                ready = httpx.get(f"{address}/readyz", timeout=30)
+                ready = httpx2.get(f"{address}/readyz", timeout=30)
                 ready_after = time.monotonic() - started
-                assert httpx.get(f"{address}/healthz", timeout=30).status_code == 200
+                assert httpx2.get(f"{address}/healthz", timeout=30).status_code == 200
                 found = [each.result() for each in asked]
             assert (ready.status_code, ready.json()) == (503, {"status": "no database"})
             assert ready_after < 30
@@ -78,9 +78,9 @@ def test_a_database_that_hangs_hangs_nobody_for_long(own_postgres, own_engine):
         finally:
             for process in stopped:
                 process.send_signal(signal.SIGCONT)
-        wait_until(lambda: httpx.get(f"{address}/readyz", timeout=30).status_code == 200, 60)
+        wait_until(lambda: httpx2.get(f"{address}/readyz", timeout=30).status_code == 200, 60)
         assert client.get("/api/v1/projects").status_code == 200
-        assert "podium_database_up 1.0" in httpx.get(f"{address}/metrics", timeout=30).text
+        assert "podium_database_up 1.0" in httpx2.get(f"{address}/metrics", timeout=30).text
 
 
 def test_after_a_restart_nobody_sees_an_error(own_postgres, own_engine):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 
-import httpx
+import httpx2
 import nh3
 import pytest
 from sqlalchemy import select
@@ -98,7 +98,7 @@ def _line(query: str, markups: list[str]) -> bytes:
     return json.dumps({"query_id": query, "query": query, "candidates": candidates}).encode()
 
 
-def _import(client: httpx.Client, project: int, content: bytes) -> dict:
+def _import(client: httpx2.Client, project: int, content: bytes) -> dict:
     sent = client.post(
         f"/api/v1/projects/{project}/imports",
         data={"source": "candidates"},

@@ -7,7 +7,7 @@ import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import httpx
+import httpx2
 import pytest
 from sqlalchemy import func, select, update
 
@@ -27,7 +27,7 @@ def people(engine):
 
 
 def guess(server: str, email: str, password: str, address: str = "192.0.2.1") -> int:
-    with httpx.Client(
+    with httpx2.Client(
         base_url=server, headers={"accept": "text/html", "x-forwarded-for": address}, timeout=60
     ) as client:
         form = re.search(r'name="form" value="([^"]+)"', client.get("/sign-in").text).group(1)

@@ -7,7 +7,7 @@ import re
 import socket
 import time
 
-import httpx
+import httpx2
 import pyarrow as pa
 import pytest
 
@@ -34,7 +34,7 @@ MEBIBYTE = 1 << 20
     ],
 )
 def test_large_bodies_are_refused_before_they_are_read(server, method, path):
-    answer = httpx.request(
+    answer = httpx2.request(
         method, server + path, content=b"[" + b"0," * (MEBIBYTE // 2) + b"0]",
         headers={"content-type": "application/json"}, timeout=60,
     )  # fmt: skip

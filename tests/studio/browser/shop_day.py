@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from uuid import uuid4
 
-import httpx
+import httpx2
 import numpy as np
 
 from podium.data import Judgments, Rankings
@@ -165,7 +165,7 @@ class Assessor:
         joined = self._client.post(path, data=values)
         assert joined.status_code == 303, joined.text
 
-    def take_over(self, address: str, cookies: httpx.Cookies) -> None:
+    def take_over(self, address: str, cookies: httpx2.Cookies) -> None:
         """Go on in the session of a browser."""
         self._client = Browser(address)
         self._client.cookies = cookies

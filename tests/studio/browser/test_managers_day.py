@@ -30,7 +30,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from playwright.sync_api import BrowserContext, FilePayload, Page, expect
 
@@ -314,7 +314,7 @@ def live_through(
     tab = open_by_link(person_browser(None), link, first, manager.project)
     judge_by_hand(tab, shop, 3)
     first.answers = 3
-    cookies = httpx.Cookies()
+    cookies = httpx2.Cookies()
     for cookie in tab.page.context.cookies():
         cookies.set(cookie["name"], cookie["value"], cookie["domain"], cookie["path"])
     first.take_over(link.split("/join/")[0], cookies)

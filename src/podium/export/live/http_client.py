@@ -70,8 +70,8 @@ class EngineClient:
                 f"{url!r} is not the address of a search engine",
                 hint="Give one such as http://localhost:9200.",
             )
-        self._httpx = _httpx()
-        self._client = self._httpx.Client(
+        self._httpx2 = _httpx2()
+        self._client = self._httpx2.Client(
             base_url=f"{self.url}/", follow_redirects=False, trust_env=False,
             timeout=_SECONDS,
         )  # fmt: skip
@@ -112,7 +112,7 @@ class EngineClient:
                 if last or response.status_code not in _BUSY or response.status_code in may_be:
                     break
                 asked = response.headers.get("retry-after")
-            except self._httpx.HTTPError as error:
+            except self._httpx2.HTTPError as error:
                 if last:
                     raise DataError(
                         f"{self.title} cannot be reached ({type(error).__name__})",
@@ -148,13 +148,13 @@ class EngineClient:
         return response, bytes(answer)
 
 
-def _httpx() -> Any:
+def _httpx2() -> Any:
     # Imported here: models are read without it, too.
     try:
-        import httpx
+        import httpx2
     except ImportError as error:
-        raise MissingPackageError("httpx", extra="export") from error
-    return httpx
+        raise MissingPackageError("httpx2", extra="export") from error
+    return httpx2
 
 
 def malformed(title: str, error: Exception) -> DataError:

@@ -81,9 +81,9 @@ class Endpoint:
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         try:
-            import httpx
+            import httpx2
         except ImportError as error:
-            raise MissingPackageError("httpx", extra="models") from error
+            raise MissingPackageError("httpx2", extra="models") from error
         url, _, model = address.partition("#")
         if not _is_web_address(url):
             raise ArgumentError(f"{url!r} is not a web address", hint="Start it with https://.")
@@ -109,14 +109,14 @@ class Endpoint:
         self._refused: set[str] = set()
         self._reached = False
         token = os.environ.get("OPENAI_API_KEY", "") if key is None else key
-        self._errors: tuple[type[Exception], ...] = (httpx.HTTPError, httpx.InvalidURL)
-        self._unreachable = httpx.ConnectError
+        self._errors: tuple[type[Exception], ...] = (httpx2.HTTPError, httpx2.InvalidURL)
+        self._unreachable = httpx2.ConnectError
         # Redirects are not followed: one would carry the key to wherever it points.
-        self._client = httpx.Client(
+        self._client = httpx2.Client(
             follow_redirects=False,
             timeout=timeout,
             headers={"Authorization": f"Bearer {token}"} if token else {},
-            limits=httpx.Limits(max_connections=connections),
+            limits=httpx2.Limits(max_connections=connections),
         )
 
     def close(self) -> None:

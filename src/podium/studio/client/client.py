@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import IO, Any, Self, TypeAlias
 from uuid import uuid4
 
-import httpx
+import httpx2
 
 from podium.data import CandidateList, Judgments, Preferences, read_parquet, write_jsonl
 from podium.data.atomic import atomic_write
@@ -53,7 +53,7 @@ class StudioClient:
         if not token:
             raise StudioError(401, f"No API token: create one and set {TOKEN}.")
         self.url = url.rstrip("/")
-        self._http = httpx.Client(
+        self._http = httpx2.Client(
             base_url=f"{self.url}/api/v1",
             headers={"authorization": f"Bearer {token}"},
             timeout=timeout,
@@ -98,7 +98,7 @@ class StudioClient:
         json: Mapping[str, object] | None = None,
         data: Mapping[str, object] | None = None,
         files: _Files | None = None,
-    ) -> httpx.Response:
+    ) -> httpx2.Response:
         """Send a request, again if the studio is away for a moment.
 
         Every request that changes something is safe to repeat or is not repeated: answers carry
@@ -112,7 +112,7 @@ class StudioClient:
                 time.sleep(0.25 * 2**attempt)
             try:
                 answer = self._http.request(method, path, json=json, data=data, files=files)
-            except httpx.HTTPError as error:
+            except httpx2.HTTPError as error:
                 problem = StudioError(0, f"{self.url} cannot be reached ({error}).")
                 continue
             if answer.status_code < 400:
@@ -131,7 +131,7 @@ class StudioClient:
                     raise StudioError(answer.status_code, _problem(answer))
                 for chunk in answer.iter_bytes():
                     target.write(chunk)
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             raise StudioError(0, f"{self.url} cannot be reached ({error}).") from error
 
     def close(self) -> None:
@@ -150,7 +150,7 @@ class StudioClient:
         self.close()
 
 
-def _problem(answer: httpx.Response) -> str:
+def _problem(answer: httpx2.Response) -> str:
     try:
         return str(answer.json()["detail"])
     except (ValueError, KeyError, TypeError):

@@ -12,7 +12,7 @@ import hmac
 import json
 import time
 
-import httpx
+import httpx2
 
 from podium.studio.json_types import JsonObject
 from podium.studio.settings import Settings
@@ -48,10 +48,10 @@ def send_webhook(
     try:
         # Without the environment's proxies and .netrc: the address is called, and nothing else.
         with (
-            httpx.Client(timeout=_SECONDS, trust_env=False, follow_redirects=False) as client,
+            httpx2.Client(timeout=_SECONDS, trust_env=False, follow_redirects=False) as client,
             client.stream("POST", url, content=body, headers=headers) as response,
         ):
             status = response.status_code
-    except httpx.HTTPError as error:
+    except httpx2.HTTPError as error:
         return f"no answer: {type(error).__name__}"
     return None if 200 <= status < 300 else f"answered {status}"

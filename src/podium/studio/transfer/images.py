@@ -23,7 +23,7 @@ from urllib.parse import urljoin, urlsplit
 
 import anyio
 import anyio.to_thread
-import httpx
+import httpx2
 from PIL import Image
 
 from podium.studio.errors import RefusedError
@@ -177,7 +177,7 @@ class ImageStore:
         try:
             # Without the environment's proxies and .netrc: the address is called, nothing else.
             async with (
-                httpx.AsyncClient(
+                httpx2.AsyncClient(
                     follow_redirects=False, trust_env=False, timeout=SECONDS
                 ) as client,
                 client.stream(
@@ -202,7 +202,7 @@ class ImageStore:
                         raise _UnavailableError(f"it is larger than {MAX_BYTES >> 20} MiB")
                     if media_type(bytes(body[:32])) is None and len(body) >= 32:
                         raise _UnavailableError("it is not a PNG, JPEG, GIF, WebP or AVIF image")
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise _UnavailableError(
                 f"its host cannot be reached ({type(error).__name__})"
             ) from error

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-import httpx
+import httpx2
 from pydantic import BaseModel, ConfigDict, Field
 
 from podium.data import Candidate, CandidateList
@@ -169,9 +169,9 @@ def fetch(
     entry = urlsplit(allowed(search.url, engines))
     login = None
     if entry.username is not None:
-        login = httpx.BasicAuth(unquote(entry.username), unquote(entry.password or ""))
+        login = httpx2.BasicAuth(unquote(entry.username), unquote(entry.password or ""))
     # Without the environment's proxies and .netrc: the address is called, and nothing else.
-    with httpx.Client(
+    with httpx2.Client(
         follow_redirects=False, trust_env=False, timeout=_SECONDS, auth=login
     ) as client:
         for each in asked:
@@ -186,7 +186,7 @@ def fetch(
             yield ImportedQuery(_candidates(search, each, response))
 
 
-def _ask(client: httpx.Client, url: str, request: object) -> object:
+def _ask(client: httpx2.Client, url: str, request: object) -> object:
     end = time.monotonic() + _SECONDS
     body = bytearray()
     try:
@@ -203,7 +203,7 @@ def _ask(client: httpx.Client, url: str, request: object) -> object:
                         "the search engine's response is too large or took too long",
                         hint="Ask for fewer documents, or leave fields out.",
                     )
-    except httpx.HTTPError as error:
+    except httpx2.HTTPError as error:
         raise DataError(
             f"the search engine cannot be reached ({type(error).__name__})", hint="Check the URL."
         ) from error
