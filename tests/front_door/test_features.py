@@ -182,6 +182,8 @@ def test_codes_are_no_categories() -> None:
     codes = frame(BRAND).assign(brand=pd.Categorical(BRAND).codes)
     with pytest.raises(podium.DataError, match="Give the categories, not their codes"):
         ranker.predict(codes)
+    with pytest.raises(podium.DataError, match="Give the categories, not their codes"):
+        ranker.predict(codes.astype({"brand": "category"}))
     assert len(ranker.predict(codes.assign(brand=np.nan))) == len(codes)  # all are missing
 
 
@@ -198,9 +200,16 @@ def test_unseen_and_missing_categories_are_missing() -> None:
     brands[::10] = None
     ranker = podium.TreeRanker(**LEAVES).fit(frame(brands), LABELS, qid=QID)
     missing = ranker.predict(frame([None] * 3, NOISE[:3]))
-    unseen = ranker.predict(frame(["zulu"] * 3, NOISE[:3]))
+    with pytest.warns(UserWarning, match="2 of 3 rows have a category in column 'brand' that the"):
+        unseen = ranker.predict(frame(["zulu", None, "yankee"], NOISE[:3]))
     assert np.array_equal(unseen, missing)
     assert not np.array_equal(unseen, ranker.predict(frame(["delta"] * 3, NOISE[:3])))
+
+
+def test_categories_may_be_numbers() -> None:
+    ranker = podium.TreeRanker(**LEAVES).fit(frame(CODE), LABELS, qid=QID)
+    with pytest.warns(UserWarning, match="1 of 300 rows have .*, such as '7': they count as miss"):
+        ranker.predict(frame(np.append(CODE[1:], 7)))
 
 
 def test_categories_of_few_rows_have_the_codes_of_the_fit() -> None:

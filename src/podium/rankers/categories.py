@@ -7,6 +7,7 @@ alphabetical order, so it does not depend on the order of rows or of the type's 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
@@ -46,24 +47,44 @@ def find_categories(X: Any) -> dict[str, list[str]]:
 def category_codes(table: pa.Table, name: str, categories: Sequence[str]) -> Doubles:
     """Return the code of each row's category; NaN for missing and for unknown ones.
 
-    Numbers are refused: they are codes of somebody else's, or categories that lost their type.
+    A warning counts the unknown ones. Numbers are refused, as categories too if those of the fit
+    are words: they are codes of somebody else's, or categories that lost their type.
 
     Example:
-        >>> category_codes(pa.table({"brand": ["b", "zulu", None]}), "brand", ["a", "b"]).tolist()
-        [1.0, nan, nan]
+        >>> category_codes(pa.table({"brand": ["b", "a", None]}), "brand", ["a", "b"]).tolist()
+        [1.0, 0.0, nan]
     """
-    if (
-        numeric_columns(table.select([name]), ())
-        and not np.isnan(np.asarray(float_column(table.column(name), name), np.float64)).all()
-    ):
+    if _are_codes(table, name, categories):
         raise DataError(
             f"column {name!r} has numbers, and the ranker was fitted on its categories "
             f"({', '.join(categories[:3])}{', …' if len(categories) > 3 else ''})",
             hint=f"Give the categories, not their codes: X[{name!r}] of type category.",
         )
-    known = pa.array(categories, pa.large_string())
-    codes = pc.index_in(_strings(table, name), value_set=known, skip_nulls=True)
+    known, column = pa.array(categories, pa.large_string()), _strings(table, name)
+    codes = pc.index_in(column, value_set=known, skip_nulls=True)
+    unknown = column.filter(pc.and_(pc.is_null(codes), pc.is_valid(column)))
+    if len(unknown):
+        warnings.warn(
+            f"{len(unknown):,} of {len(column):,} rows have a category in column {name!r} that the "
+            f"fit did not have, such as {unknown[0].as_py()!r}: they count as missing",
+            stacklevel=2,
+        )
     return np.asarray(codes.cast(pa.float64()).to_numpy(), np.float64)
+
+
+def _are_codes(table: pa.Table, name: str, categories: Sequence[str]) -> bool:
+    """Whether a column has numbers that cannot be the categories."""
+    column = table.column(name)
+    if pa.types.is_dictionary(column.type):
+        return (
+            pa.types.is_integer(column.type.value_type)
+            and column.null_count < len(column)
+            and not any(each.lstrip("-").isdigit() for each in categories)
+        )
+    return bool(
+        numeric_columns(table.select([name]), ())
+        and not np.isnan(np.asarray(float_column(column, name), np.float64)).all()
+    )
 
 
 def _strings(table: pa.Table, name: str) -> pa.ChunkedArray:
