@@ -61,7 +61,8 @@ def test_next_documents_are_those_of_the_function() -> None:
     assert not [key for key in printed if "chance" in key]
     piped = podium(*FILES, "--next", "7")
     assert f"the difference is {plan.difference:+.4f} as judged.".encode() in piped.stderr
-    assert b"Whatever their labels, it will be from" in piped.stderr
+    assert b"With labels in use (0 to 3), it will be from" in piped.stderr
+    assert printed["labels"] == [0, 3]
     table = [line.split("\t") for line in piped.stdout.decode().splitlines()]
     assert [row[:2] for row in table[1:]] == [
         [each.query_id, each.document_id] for each in plan.documents

@@ -119,6 +119,7 @@ def _print_next(plan: JudgingPlan, *, as_json: bool) -> None:
             "expected": plan.expected,
             "deviation": plan.deviation,
             "why_unknown": plan.why_unknown or None,
+            "labels": plan.labels,
             "least": plan.least,
             "most": plan.most,
             "exact": plan.exact,
@@ -157,15 +158,16 @@ def _outlook(plan: JudgingPlan) -> list[str]:
         return ["All documents among the first are judged."]
     facts = [_expectation(plan)]
     if plan.least is None:
-        facts.append("They are too many for bounds that hold whatever their labels.")
+        facts.append("They are too many for bounds.")
     else:
         kind = "exact" if plan.exact else "safe bounds, which may be wide"
+        low, high = plan.labels
         facts.append(
-            f"Whatever their labels, it will be from {plan.least:+.4f} to {plan.most:+.4f} "
-            f"({kind})."
+            f"With labels in use ({low:g} to {high:g}), it will be from {plan.least:+.4f} to "
+            f"{plan.most:+.4f} ({kind})."
         )
     if not plan.could_turn:
-        facts.append("So its sign cannot turn.")
+        facts.append("So none of these labels turn its sign.")
     elif plan.unlikely_to_turn:
         facts.append("Its sign may turn, but is unlikely to.")
     else:

@@ -160,6 +160,7 @@ def _is_worse(row: SliceDifference) -> bool:
 
 
 def _unjudged_section(rows: Sequence[UnjudgedBounds]) -> Section:
+    low, high = rows[0].labels
     return Section(
         "Unjudged results",
         ("measure", "system", "unjudged", "queries", "difference", "at least", "at most", "sign"),
@@ -177,10 +178,10 @@ def _unjudged_section(rows: Sequence[UnjudgedBounds]) -> Section:
             for each in rows
         ],
         [
-            "What the difference is at least and at most, whatever labels in use the unjudged "
-            "documents among the first results have (down to the measure's cut-off, or rank 100; "
-            "all others stay as they are). With many of them the bounds are safe, but may be "
-            "wide; with too many there are none (-)."
+            "What the difference is at least and at most, and whether its sign may turn, if the "
+            f"unjudged documents among the first results have labels in use ({low:g} to {high:g}); "
+            "others stay as they are: those below the measure's cut-off, or rank 100. With many "
+            "documents the bounds are safe, but may be wide; with too many there are none (-)."
         ],
         names=2,
     )

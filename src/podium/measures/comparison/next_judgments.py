@@ -51,12 +51,15 @@ class JudgingPlan:
         deviation: The standard deviation of that difference, due to their labels and to what is
             not known of how likely these are; None without ``expected``.
         why_unknown: Why nothing is expected; "" if something is.
-        least: What the difference will be at least, whatever the labels of unjudged documents down
-            to the cut-off, with all others left unjudged; None if there are too many to know.
+        labels: The least and the greatest of the labels in use: those of the judgments, 0, and one
+            that is relevant.
+        least: What the difference will be at least, if unjudged documents down to the cut-off have
+            labels in use, with all others left unjudged; None if there are too many to know.
         most: What it will be at most.
-        exact: Whether labels exist that give ``least`` and ``most``; else these may be wide.
+        exact: Whether labels in use give ``least`` and ``most``; else these may be wide.
         bound: What the difference is held against.
-        could_turn: Whether the difference can end up on another side of the bound, or at it.
+        could_turn: Whether labels in use can put the difference on another side of the bound, or
+            at it.
         unjudged: How many documents among the first results are not judged.
         documents: Those to judge next, the one that matters most first.
     """
@@ -66,6 +69,7 @@ class JudgingPlan:
     expected: float | None
     deviation: float | None
     why_unknown: str
+    labels: tuple[float, float]
     least: float | None
     most: float | None
     exact: bool
@@ -79,8 +83,8 @@ class JudgingPlan:
         """Whether the difference is hardly ever on another side of the bound once all are judged.
 
         At most 5 % of the cases that are called so turned where the other judgments are known
-        (``python -m benchmarks.statistics``). True where no labels can turn it, and None where
-        nothing is expected.
+        (``python -m benchmarks.statistics``). True where no labels in use can turn it, and
+        None where nothing is expected.
         """
         if not self.could_turn:
             return True
@@ -177,6 +181,7 @@ def next_judgments(
         expected=None if likely.why_unknown else expected,
         deviation=None if likely.why_unknown else deviation,
         why_unknown=likely.why_unknown,
+        labels=bounds.labels,
         least=bounds.least,
         most=bounds.most,
         exact=bounds.exact,

@@ -44,8 +44,9 @@ _ROUNDING = 1e-12
 class UnjudgedBounds:
     """How far the unjudged documents among the first results could move a difference.
 
-    They may have any of the labels in use. Documents that neither system has among its first
-    results, down to the cut-off of the measure or rank 100, stay as they are.
+    They may have any of the labels in use; of other labels the bounds say nothing. Documents that
+    neither system has among its first results, down to the cut-off of the measure or rank 100,
+    stay as they are.
 
     Attributes:
         measure: The measure.
@@ -53,7 +54,10 @@ class UnjudgedBounds:
         unjudged: How many documents were not judged.
         queries: How many queries have any.
         difference: The mean difference, system minus baseline, as judged.
-        least: What the difference is at least, whatever their labels; None if that is not known.
+        labels: The least and the greatest of the labels in use: those of the judgments, 0, and one
+            that is relevant.
+        least: What the difference is at least, if the documents have labels in use; None if that
+            is not known.
         most: What it is at most.
         exact: Whether labels exist that make it so; else the bounds hold, and may be wide.
     """
@@ -63,12 +67,13 @@ class UnjudgedBounds:
     unjudged: int
     queries: int
     difference: float
+    labels: tuple[float, float]
     least: float | None
     most: float | None
     exact: bool
 
     def could_pass(self, bound: float) -> bool:
-        """Whether the difference could be on another side of a bound, or at it."""
+        """Whether labels in use could put the difference on another side of a bound, or at it."""
         if self.least is None or self.most is None:
             return True
         offsets = np.array([self.least, self.difference, self.most]) - bound
@@ -77,7 +82,7 @@ class UnjudgedBounds:
 
     @property
     def could_turn(self) -> bool:
-        """Whether the sign of the difference could be another one."""
+        """Whether labels in use could change the sign of the difference."""
         return self.could_pass(0.0)
 
 
@@ -91,7 +96,7 @@ def unjudged_bounds(
     name: str,
     query_ids: Sequence[str] | None = None,
 ) -> UnjudgedBounds:
-    """Bound the mean difference over all labels of the unjudged documents.
+    """Bound the mean difference over all labels in use that unjudged documents may have.
 
     Args:
         measure: The measure.
@@ -125,6 +130,7 @@ def trial_bounds(trial: LabelTrial, differences: Doubles, name: str) -> Unjudged
         unjudged=len(trial.query),
         queries=len(np.unique(trial.query)),
         difference=float(np.nanmean(differences)),
+        labels=(float(trial.levels[0]), float(trial.levels[-1])),
         least=None if bounds is None else -_largest_mean(-least, certain),
         most=None if bounds is None else _largest_mean(most, certain),
         exact=bounds is not None and all(each.exact and certain[each.query] for each in bounds),
