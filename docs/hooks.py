@@ -75,6 +75,7 @@ PACKAGES = (
     "explain",
     "tracking",
     "monitoring",
+    "clicks",
     "serving",
 )
 """The packages whose public names have a page; tests check that each name is documented."""

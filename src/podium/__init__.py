@@ -89,6 +89,7 @@ if Path(__file__).with_name("vocab.py").exists():
 
 _PACKAGES = (
     "aggregation",
+    "clicks",
     "cluster",
     "data",
     "explain",

@@ -22,7 +22,7 @@ PACKAGES = {
     "explain",
     "monitoring",
 }
-OTHERS = ("features", "serving", "studio", "tracking")
+OTHERS = ("clicks", "features", "serving", "studio", "tracking")
 
 
 def test_every_listed_name_resolves_to_the_object_of_its_package() -> None:

@@ -37,6 +37,7 @@ _COMMANDS = {
     "deploy": "podium.cli.deploy:app",
     "serve": "podium.cli.serve:serve_command",
     "features": "podium.cli.features:app",
+    "clicks": "podium.cli.clicks:app",
     "drift": "podium.cli.drift:drift_command",
     "utility": "podium.cli.utility:app",
     "studio": "podium.cli.studio:app",
