@@ -194,7 +194,7 @@ def _ways(shards: ShardSet, cluster: Cluster) -> dict[str, Callable[[], object]]
 
 def _paced(shards: Any, cluster: Cluster) -> None:
     """An evaluation with as many shards in flight as there are workers."""
-    evaluating: Any = import_module("podium.cluster.evaluate")
+    evaluating: Any = import_module("podium.cluster.evaluating")
 
     before = evaluating.AHEAD
     evaluating.AHEAD = 1

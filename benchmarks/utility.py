@@ -20,8 +20,7 @@ from benchmarks._report import Report, median_seconds, wants_quick
 from benchmarks._utility_draw import draw_growth
 from benchmarks._utility_retrain import GAINS, retrain, synthetic, verdicts
 from benchmarks._utility_speed import cvxpy_slacks, cvxpy_smooth, million, noisy, ours, seconds_of
-from podium.utility import DCGLearn, RankingPreferences
-from podium.utility import report as utility_report
+from podium.utility import DCGLearn, RankingPreferences, utility_report
 from podium.utility.learned_utility import accuracy
 from studies.image_search_pages import read_pages
 from studies.metric_curves import (

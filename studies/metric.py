@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from podium.utility import DCGLearn
-from podium.utility import report as utility_report
+from podium.utility import DCGLearn, utility_report
 from studies.image_search_pages import read_pages
 from studies.metric_curves import (
     DIFFERENT_LIST,

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from podium.measures import ppref as ppref
     from podium.measures import rpref as rpref
     from podium.measures import wpref as wpref
-    from podium.measures.evaluate import evaluate as evaluate
+    from podium.measures.evaluating import evaluate as evaluate
     from podium.rankers import BoostedRanker as BoostedRanker
     from podium.rankers import CascadeRanker as CascadeRanker
     from podium.rankers import LinearRanker as LinearRanker

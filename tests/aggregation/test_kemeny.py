@@ -14,8 +14,8 @@ from podium.aggregation import (
     kendall_distance,
     supervised_kemeny,
 )
-from podium.aggregation.exact_kemeny import order_exactly
 from podium.aggregation.integer_programme import solve_programme
+from podium.aggregation.kemeny_solver import order_exactly
 from podium.aggregation.margins import against, margins
 from podium.aggregation.subset_programme import order_subsets
 from podium.aggregation.votes import Unranked

@@ -187,7 +187,7 @@ def test_long_inputs_are_split_among_threads_and_no_more(
     queries: int, threads: int, ranges: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A range costs calls from Python: thousands of rows each would take twice as long."""
-    module = import_module("podium.measures.evaluate")
+    module = import_module("podium.measures.evaluating")
     blocks, seen = module.blocks, []
 
     def spied(plan: object, inputs: object, first: int, last: int) -> object:

@@ -17,7 +17,7 @@ from podium.rankers import (
     Trial,
     tune,
 )
-from podium.rankers.tune import _reports, parameter_combinations, with_parameters
+from podium.rankers.tuning import _reports, parameter_combinations, with_parameters
 from tests.rankers.made_up import made_up
 from tests.rankers.one_feature import Loading, OneFeature, Recording
 

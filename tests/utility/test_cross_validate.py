@@ -7,7 +7,7 @@ import pytest
 
 from podium.data.seeds import generator
 from podium.errors import DataError
-from podium.utility import DCGLearn, RankingPreferences, choose_C, report
+from podium.utility import DCGLearn, RankingPreferences, choose_C, utility_report
 from podium.utility.cross_validate import GRID, folds_of, held_out_leads
 from podium.utility.learned_utility import accuracy
 from podium.utility.utility_tables import NoGainsError
@@ -219,5 +219,5 @@ def test_other_errors_of_a_fold_are_told() -> None:
 
 def test_a_report_of_preferences_with_such_a_fold() -> None:
     pairs = contradicting()
-    result = report(pairs, DCGLearn(1.0, folds=2), resamples=20, test_position=False)
+    result = utility_report(pairs, DCGLearn(1.0, folds=2), resamples=20, test_position=False)
     assert result.accuracies[0].share == 0.5 * 3 / 4

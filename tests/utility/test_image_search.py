@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from podium.utility import report
+from podium.utility import utility_report
 from studies.image_search_pages import read_pages
 from tests.data.shared_files import SHARED
 
@@ -23,7 +23,9 @@ def test_the_pages_are_read_as_published() -> None:
 
 
 def test_too_few_preferences_are_called_too_few() -> None:
-    result = report(read_pages(FOLDER, depth=10, grades=5), resamples=20, test_position=False)
+    result = utility_report(
+        read_pages(FOLDER, depth=10, grades=5), resamples=20, test_position=False
+    )
     ours, *others = result.accuracies
     assert ours.low < 0.5 < ours.high
     assert all(other.ahead[1] < 0 < other.ahead[2] for other in others)

@@ -8,7 +8,13 @@ import pytest
 
 from podium.data.gains import GainsName
 from podium.errors import ArgumentError, DataError
-from podium.utility import DCGLearn, RankingPreferences, bootstrap_utility, position_test, report
+from podium.utility import (
+    DCGLearn,
+    RankingPreferences,
+    bootstrap_utility,
+    position_test,
+    utility_report,
+)
 from podium.utility.report import _ends
 from podium.utility.utility_tables import usual_table
 from tests.utility.people import judged, random_pairs
@@ -116,7 +122,7 @@ def test_bands_of_a_report_are_weighted_as_shares_are() -> None:
     exponential = pairs.leads(usual_table(3, 3, "exponential"))
     agreed = np.sign(exponential) == pairs.choices
     weighted = replace(pairs, pair_weights=np.where(agreed, 1.0, 0.0))
-    result = report(weighted, DCGLearn(1.0), resamples=20, test_position=False)
+    result = utility_report(weighted, DCGLearn(1.0), resamples=20, test_position=False)
     usual = result.accuracies[1]
     assert usual.share == 1.0
     assert usual.bands == (1.0,) * 5
@@ -124,7 +130,7 @@ def test_bands_of_a_report_are_weighted_as_shares_are() -> None:
 
 def test_accuracies_of_a_report_are_shares_with_their_bands() -> None:
     pairs = judged(random_pairs(160, 3, seed=2), np.outer([1.0, 0.6, 0.3], [0.0, 0.3, 1.0]))
-    result = report(pairs, DCGLearn(1.0), resamples=20, test_position=False)
+    result = utility_report(pairs, DCGLearn(1.0), resamples=20, test_position=False)
     strict = np.flatnonzero(pairs.choices != 0)
     usual_gains: tuple[GainsName, ...] = ("exponential", "linear")
     for accuracy, gains in zip(result.accuracies[1:], usual_gains, strict=True):

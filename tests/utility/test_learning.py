@@ -16,7 +16,7 @@ from podium.utility import (
     choose_C,
     next_places,
     position_test,
-    report,
+    utility_report,
 )
 from podium.utility.cross_validate import folds_of, held_out_leads
 from podium.utility.learned_utility import accuracy
@@ -236,6 +236,6 @@ def test_studies_of_a_model_do_not_refit_it():
     held_out_leads(model, pairs)
     bootstrap_utility(model, pairs, learned, resamples=2)
     position_test(model, pairs, resamples=1)
-    report(pairs, model, resamples=2, test_position=False)
+    utility_report(pairs, model, resamples=2, test_position=False)
     next_places(random_pairs(50), pairs, model)
     assert model.learned_ is learned

@@ -13,8 +13,8 @@ from podium.utility import (
     bootstrap_utility,
     flips,
     position_test,
-    report,
     report_html,
+    utility_report,
 )
 from tests.utility.people import TRUTH, people, runs
 
@@ -101,7 +101,7 @@ def result():
         stages.append(title)
         return lambda done, total: stages.append(f"{done}/{total}")
 
-    result = report(
+    result = utility_report(
         pairs,
         resamples=40,
         flips=lambda learned: flips(learned, judgments, systems),
@@ -137,7 +137,7 @@ def test_few_preferences_and_same_documents_are_said_plainly() -> None:
     sides = [random.permuted(np.tile([2, 1, 0], (40, 1)), axis=1) for _ in range(2)]
     pairs = RankingPreferences.from_arrays(*sides)
     pairs = pairs.with_choices(np.sign(pairs.leads(TRUTH)))
-    notes = " ".join(report(pairs, resamples=20, test_position=False).notes())
+    notes = " ".join(utility_report(pairs, resamples=20, test_position=False).notes())
     assert "strict preferences are too few" in notes
     assert "same documents in two orders" in notes
 
@@ -154,7 +154,9 @@ def test_the_page_is_whole_and_loads_nothing(result) -> None:
 
 def test_the_same_seed_gives_the_same_page() -> None:
     pages = [
-        report_html(report(people(150, 3), DCGLearn(1.0), resamples=20, test_position=False))
+        report_html(
+            utility_report(people(150, 3), DCGLearn(1.0), resamples=20, test_position=False)
+        )
         for _ in range(2)
     ]
     assert pages[0] == pages[1]
@@ -162,4 +164,4 @@ def test_the_same_seed_gives_the_same_page() -> None:
 
 def test_ties_alone_make_no_report() -> None:
     with pytest.raises(DataError, match="no strict preference"):
-        report(RankingPreferences.from_arrays([[1, 0]], [[0, 1]], [0]))
+        utility_report(RankingPreferences.from_arrays([[1, 0]], [[0, 1]], [0]))

@@ -5,8 +5,8 @@ documents a ranker left out. An aggregation returns one score per row, so that i
 evaluated, compared and aggregated like any ranking.
 """
 
-from podium.aggregation.exact_kemeny import KemenyOrders, exact_kemeny
 from podium.aggregation.kemeny import supervised_kemeny
+from podium.aggregation.kemeny_solver import KemenyOrders, exact_kemeny
 from podium.aggregation.margins import kendall_distance
 from podium.aggregation.positional import borda, reciprocal_rank
 from podium.aggregation.runs import StackedRuns, fuse, stack_runs

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from podium.aggregation.exact_kemeny import KemenyOrders
+from podium.aggregation.kemeny_solver import KemenyOrders
 from podium.data import Rankings
 from podium.data.grouping import Strings, group_rows
 from podium.data.ids import match_rows

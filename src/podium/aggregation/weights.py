@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from podium.aggregation.exact_kemeny import KemenyOrders
+from podium.aggregation.kemeny_solver import KemenyOrders
 from podium.aggregation.votes import checked_votes, checked_weights
 from podium.data.numbers import as_numbers
 from podium.errors import DataError

@@ -11,7 +11,7 @@ from podium.cli.outputs import require_other_file
 from podium.cli.progress import byte_progress
 from podium.cli.reading import Reading, reads_data
 from podium.data import Dataset, Judgments, PreferenceLevels, Preferences, format_of
-from podium.data.convert import convert, read_all
+from podium.data.conversion import convert, read_all
 
 
 @reads_data

@@ -12,9 +12,9 @@ from podium.cli.options import JsonOutput, Whole
 from podium.cli.printing import on_terminal, print_facts, print_notes, print_table
 from podium.cli.progress import byte_progress
 from podium.cli.reading import Reading, reads_data
-from podium.data.convert import dataset_blocks, read_all
+from podium.data.conversion import dataset_blocks, read_all
 from podium.data.dataset import Dataset
-from podium.data.describe import Description, describe
+from podium.data.description import Description, describe
 from podium.data.query_rows import QueryRows
 from podium.errors import DataError
 

@@ -14,7 +14,7 @@ import typer
 
 from podium.data import Dataset, Format, Judgments, Preferences, Rankings, ShardSet, format_of
 from podium.data.candidates import CandidateList, candidate_judgments
-from podium.data.convert import dataset_judgments, read_all
+from podium.data.conversion import dataset_judgments, read_all
 from podium.data.files import Reporter, numbered_lines, plain_suffix
 from podium.data.formats.csv import ID_COLUMNS, read_table
 from podium.data.formats.parquet import judgments_kind

@@ -255,7 +255,7 @@ def _required(output: str | None) -> str:
 def _text_ranker(checkpoint: str, loss: str | None, parameters: dict[str, Any]) -> TextRanker:
     # Imported here: torch and transformers are an extra.
     from podium.rankers import TextRanker
-    from podium.rankers.tune import with_parameters
+    from podium.rankers.tuning import with_parameters
 
     ranker = with_parameters(TextRanker(checkpoint), parameters)
     if loss is not None:
@@ -418,7 +418,7 @@ def make_ranker(
     """Create a ranker from a model's name, or from a loss and a scorer, with its parameters."""
     # Imported here: rankers need packages that the other commands do not.
     from podium.rankers import models
-    from podium.rankers.tune import with_parameters
+    from podium.rankers.tuning import with_parameters
 
     if model is None and k is not None:
         raise ArgumentError("--k belongs to --model. Give a loss its k, as 'ListMLE(k=10)'.")

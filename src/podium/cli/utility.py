@@ -32,8 +32,8 @@ from podium.utility import (
     choose_C,
     flips,
     next_places,
-    report,
     report_html,
+    utility_report,
     write_learned,
 )
 from podium.utility.preferences_file import read_records, records_to_preferences
@@ -192,7 +192,7 @@ def report_command(
     pairs = _read(preferences, grades, depth)
     model = DCGLearn(weight, form, decreasing, tie_weight, much, normalised, random_state=seed)
     with stage_progress() as stage:
-        utility_report = report(
+        report = utility_report(
             pairs,
             model,
             resamples=resamples,
@@ -202,8 +202,8 @@ def report_command(
             progress=stage,
         )
     with open_write(output) as write:
-        write(report_html(utility_report).encode())
-    _print_report(utility_report, as_json=as_json)
+        write(report_html(report).encode())
+    _print_report(report, as_json=as_json)
 
 
 def _read(path: str, grades: int | None, depth: int | None) -> RankingPreferences:

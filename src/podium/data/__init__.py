@@ -6,9 +6,9 @@ from podium.data.candidates import (
     candidate_judgments,
     candidate_rankings,
 )
-from podium.data.convert import convert, dataset_judgments
+from podium.data.conversion import convert, dataset_judgments
 from podium.data.dataset import Dataset, Query, concat_datasets
-from podium.data.describe import Description, describe
+from podium.data.description import Description, describe
 from podium.data.formats import FORMATS, Format, format_of
 from podium.data.formats.csv import read_csv, write_csv
 from podium.data.formats.jsonl import read_jsonl, write_jsonl

@@ -10,7 +10,7 @@ import numpy as np
 
 import podium
 from podium.data import Dataset
-from podium.data.describe import Description, describe
+from podium.data.description import Description, describe
 from podium.explain.importance import Importance, permutation_importance
 from podium.explain.similarity import similar_pairs
 from podium.explain.spread import within_query_deviation

@@ -38,7 +38,7 @@ from podium.measures.comparison.slice_differences import (
 from podium.measures.comparison.statistics import mean_interval, paired_difference
 from podium.measures.conventions import Conventions
 from podium.measures.definitions import *
-from podium.measures.evaluate import evaluate, evaluate_table
+from podium.measures.evaluating import evaluate, evaluate_table
 from podium.measures.evaluation import ByMeasure, Evaluation, concat_evaluations
 from podium.measures.inputs import Pairs
 from podium.measures.names import parse_measure

@@ -18,7 +18,7 @@ from podium.rankers.linear import LinearRanker
 from podium.rankers.neural import NeuralRanker
 from podium.rankers.staged import Stage, StagedRanker
 from podium.rankers.trees import TreeRanker
-from podium.rankers.tune import Trial, TuningResult, tune
+from podium.rankers.tuning import Trial, TuningResult, tune
 
 if TYPE_CHECKING:
     from podium.rankers.cross_encoder_loss import CrossEncoderLoss

@@ -20,7 +20,7 @@ from podium.rankers.cascade import CascadeRanker
 from podium.rankers.linear import LinearRanker
 from podium.rankers.neural import NeuralRanker
 from podium.rankers.trees import TreeRanker
-from podium.rankers.tune import with_parameters
+from podium.rankers.tuning import with_parameters
 from podium.registry import Registry
 
 __all__ = [

@@ -5,10 +5,10 @@ from podium.utility.intervals import Intervals, bootstrap_utility
 from podium.utility.learn import DCGLearn
 from podium.utility.learned_utility import LearnedUtility, accuracy, read_learned, write_learned
 from podium.utility.next_pair import Question, choose_pairs, next_places
-from podium.utility.position_test import PositionTest, position_test
+from podium.utility.position_bias import PositionTest, position_test
 from podium.utility.preferences import RankingPreferences
 from podium.utility.preferences_file import read_preferences, write_preferences
-from podium.utility.report import Accuracy, UtilityReport, report
+from podium.utility.report import Accuracy, UtilityReport, utility_report
 from podium.utility.report_html import report_html
 from podium.utility.simulate import simulated_choices
 from podium.utility.systems import Flips, SystemPair, flips
@@ -34,10 +34,10 @@ __all__ = [
     "position_test",
     "read_learned",
     "read_preferences",
-    "report",
     "report_html",
     "similarity",
     "simulated_choices",
+    "utility_report",
     "write_learned",
     "write_preferences",
 ]

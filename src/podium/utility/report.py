@@ -15,7 +15,7 @@ from podium.utility.cross_validate import Progress, choose_C, held_out_leads
 from podium.utility.intervals import Intervals, bootstrap_utility
 from podium.utility.learn import DCGLearn
 from podium.utility.learned_utility import LearnedUtility, hits
-from podium.utility.position_test import PositionTest, position_test
+from podium.utility.position_bias import PositionTest, position_test
 from podium.utility.preferences import RankingPreferences
 from podium.utility.systems import Flips
 from podium.utility.utility_tables import usual_table
@@ -114,7 +114,7 @@ class UtilityReport:
         return lines
 
 
-def report(
+def utility_report(
     preferences: RankingPreferences,
     model: DCGLearn | None = None,
     *,
@@ -139,7 +139,7 @@ def report(
         >>> random = np.random.default_rng(0)
         >>> pairs = RankingPreferences.from_arrays(*random.integers(0, 3, (2, 200, 3)))
         >>> pairs = pairs.with_choices(np.sign(pairs.leads(np.outer([3, 2, 1], [0, 1, 1.5]))))
-        >>> result = report(pairs, resamples=20, test_position=False)
+        >>> result = utility_report(pairs, resamples=20, test_position=False)
         >>> result.accuracies[0].share > result.accuracies[1].share
         True
     """

@@ -32,7 +32,7 @@ def report_html(result: UtilityReport) -> str:
         >>> rankings = np.random.default_rng(0).integers(0, 3, (2, 40, 4))
         >>> choices = np.sign(rankings[0].sum(axis=1) - rankings[1].sum(axis=1))
         >>> pairs = RankingPreferences.from_arrays(*rankings, choices)
-        >>> report_html(report(pairs, resamples=20, test_position=False))[:15]
+        >>> report_html(utility_report(pairs, resamples=20, test_position=False))[:15]
         '<!doctype html>'
     """
     learned = result.learned

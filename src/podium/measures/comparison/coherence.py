@@ -47,7 +47,7 @@ from podium.measures.comparison.gain_family import (
 from podium.measures.compiled import Booleans
 from podium.measures.compiled.prepared import PreparedMeasure
 from podium.measures.conventions import Conventions
-from podium.measures.evaluate import evaluate
+from podium.measures.evaluating import evaluate
 from podium.measures.inputs import Inputs, comparable_scores, inputs_of
 from podium.measures.presets import resolve_measure
 from podium.measures.registry import Measure

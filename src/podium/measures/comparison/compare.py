@@ -15,7 +15,7 @@ from podium.errors import ArgumentError, DataError
 from podium.measures.comparison.result import Comparison, Source
 from podium.measures.comparison.statistics import TESTS, TestName
 from podium.measures.conventions import Conventions
-from podium.measures.evaluate import measure_all
+from podium.measures.evaluating import measure_all
 from podium.measures.evaluation import ByMeasure
 from podium.measures.inputs import as_system, as_truth, inputs_of
 from podium.measures.presets import Measures, conventions_text, resolve_measures

@@ -19,7 +19,7 @@ from podium.measures.comparison.result import (
     warnings,
 )
 from podium.measures.comparison.single_queries import ListedDocument, ListPair
-from podium.measures.evaluate import measure_all
+from podium.measures.evaluating import measure_all
 from podium.measures.registry import Measure
 from podium.reports.charts import curve_chart, difference_chart, grid_chart
 from podium.reports.page import report_page

@@ -20,7 +20,7 @@ from podium.data import Judgments, Preferences, Rankings, TableSource, as_judgme
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
 from podium.measures.conventions import Conventions
-from podium.measures.evaluate import evaluate
+from podium.measures.evaluating import evaluate
 from podium.measures.evaluation import ByMeasure
 from podium.measures.presets import Measures, resolve_measures
 from podium.measures.registry import Measure, definition_of

@@ -20,7 +20,7 @@ from podium.data.seeds import generator
 from podium.kernels import Doubles, Ints
 from podium.measures.comparison.label_model import LabelModel, features_of, why_unknown
 from podium.measures.conventions import Conventions
-from podium.measures.evaluate import evaluate
+from podium.measures.evaluating import evaluate
 from podium.measures.inputs import comparable_scores
 from podium.measures.registry import Measure, definition_of
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 from podium.cluster.checkpoints import fingerprint
 from podium.cluster.connection import Cluster
 from podium.cluster.results_table import task_key
-from podium.cluster.sweep import SweepProgress, sweep
+from podium.cluster.sweeps import SweepProgress, sweep
 from podium.errors import ArgumentError
 from podium.measures import Measure, evaluate, parse_measure
 
-# Imported where they are used: see ``podium.cluster.fit``.
+# Imported where they are used: see ``podium.cluster.fitting``.
 if TYPE_CHECKING:
     from podium.rankers import Ranker, Trial, TuningResult
     from podium.rankers.training_data import TrainingData
-    from podium.rankers.tune import Sampler
+    from podium.rankers.tuning import Sampler
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class _Fit:
         from sklearn.base import clone
 
         from podium.rankers.training_data import in_memory
-        from podium.rankers.tune import with_parameters
+        from podium.rankers.tuning import with_parameters
 
         candidate: Ranker = with_parameters(clone(self.ranker), self.combinations[key])
         return candidate.fit(self.train, eval_set=in_memory(self.validation))
@@ -97,7 +97,7 @@ def tune(
     """
     from podium.rankers import Trial, TuningResult
     from podium.rankers import tune as tune_here
-    from podium.rankers.tune import parameter_combinations
+    from podium.rankers.tuning import parameter_combinations
 
     if results is None and cluster is None:
         return tune_here(
