@@ -30,14 +30,14 @@ def test_grades_above_4_matter_only_to_err(name):
 
 def test_a_series_of_query_weights_is_matched_by_its_index():
     weights = {"q1": 3.0, "q2": 1.0}
-    expected = podium.evaluate("AP", QRELS, RUN, query_weight=weights).means["AP"]
+    expected = podium.evaluate("AP", QRELS, RUN, sample_weight=weights).means["AP"]
     assert expected == pytest.approx((3 * 1.0 + 0.5) / 4)
     series = pd.Series(weights).iloc[::-1]
-    assert podium.evaluate("AP", QRELS, RUN, query_weight=series).means["AP"] == expected
+    assert podium.evaluate("AP", QRELS, RUN, sample_weight=series).means["AP"] == expected
     in_order = pd.Series([3.0, 1.0])
-    assert podium.evaluate("AP", QRELS, RUN, query_weight=in_order).means["AP"] == expected
+    assert podium.evaluate("AP", QRELS, RUN, sample_weight=in_order).means["AP"] == expected
     with pytest.raises(podium.DataError, match="query 'q1' has no weight"):
-        podium.evaluate("AP", QRELS, RUN, query_weight=pd.Series([3.0, 1.0], index=["x", "q2"]))
+        podium.evaluate("AP", QRELS, RUN, sample_weight=pd.Series([3.0, 1.0], index=["x", "q2"]))
 
 
 def test_rankings_of_other_queries_are_refused():

@@ -248,7 +248,10 @@ EVALUATION: list[Line] = [
     ),
     (lambda: podium.evaluate("RR", qrels, run)["RR"].tolist(), [0.5, 1.0]),
     (lambda: podium.evaluate("RR", qrels, run).query_ids.to_pylist(), ["q1", "q2"]),
-    (lambda: podium.evaluate("RR", qrels, run, query_weight={"q1": 3, "q2": 1}).means["RR"], 0.625),
+    (
+        lambda: podium.evaluate("RR", qrels, run, sample_weight={"q1": 3, "q2": 1}).means["RR"],
+        0.625,
+    ),
     (lambda: podium.evaluate("RR", labels=[0, 1], scores=[2, 1], qid=[7, 7]).means["RR"], 0.5),
     (lambda: podium.evaluate("RR", labels=[0, 1], scores=[2, 1], group=[2]).means["RR"], 0.5),
     (lambda: cmp.systems, ("base", "new")),
@@ -256,7 +259,7 @@ EVALUATION: list[Line] = [
     (lambda: cmp.verdicts["RR"]["new"].difference.wins, 1),
     (
         lambda: (
-            podium.compare("RR", qrels, {"a": base, "b": run}, query_weight=[1, 3])
+            podium.compare("RR", qrels, {"a": base, "b": run}, sample_weight=[1, 3])
             .verdicts["RR"]["b"]
             .difference.mean
         ),

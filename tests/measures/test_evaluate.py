@@ -205,7 +205,7 @@ def test_long_inputs_are_split_among_threads_and_no_more(
 
 def test_weights_of_queries_enter_sums_and_geometric_means() -> None:
     found = evaluate(
-        ["num_ret", "gm_map"], labels=LABELS, scores=SCORES, group=[3, 2], query_weight=[1.0, 3.0]
+        ["num_ret", "gm_map"], labels=LABELS, scores=SCORES, group=[3, 2], sample_weight=[1.0, 3.0]
     )
     assert found.means["num_ret"] == 3 + 3 * 2
     assert found.means["gm_map"] == pytest.approx((1.0 * 0.5**3) ** (1 / 4))
@@ -222,7 +222,7 @@ def test_a_missing_value_is_null_in_arrow() -> None:
 def test_blocks_without_weights_weigh_one_beside_those_with_weights() -> None:
     arrays = {"labels": LABELS, "scores": SCORES, "group": [3, 2]}
     plain = evaluate("AP", **arrays)  # type: ignore[arg-type]
-    weighted = evaluate("AP", **arrays, query_weight=[1.0, 3.0])  # type: ignore[arg-type]
+    weighted = evaluate("AP", **arrays, sample_weight=[1.0, 3.0])  # type: ignore[arg-type]
     assert concat_evaluations([plain, plain]).query_weights is None
     both = concat_evaluations([plain, weighted])
     np.testing.assert_array_equal(both.query_weights, [1, 1, 1, 3])

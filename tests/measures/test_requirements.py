@@ -329,7 +329,7 @@ def test_weights_count_where_bounds_are_checked() -> None:
     wish = "RR >= baseline - 0.5"
     with pytest.raises(ArgumentError, match=r"the baseline's mean is 0\.4000"):
         require(compare("RR", truth, {"old": old, "new": old}), wish)
-    weighted = compare("RR", truth, {"old": old, "new": old}, query_weight=weight)
+    weighted = compare("RR", truth, {"old": old, "new": old}, sample_weight=weight)
     assert require(weighted, wish).results[0].queries == 30
 
 

@@ -39,7 +39,7 @@ def evaluate(
     document_ids: Any = None,
     pairs: Pairs | None = None,
     conventions: Conventions | str | None = None,
-    query_weight: QueryWeights | None = None,
+    sample_weight: QueryWeights | None = None,
 ) -> Evaluation:
     """Evaluate rankings: judgments with rankings, a data set with scores, or plain arrays.
 
@@ -66,7 +66,7 @@ def evaluate(
         conventions: What to do where tools disagree: a tool's name or an object. By default
             those of the tool whose names of measures are used: ``"ndcg_cut_10"`` is trec_eval's
             and so are the measures of ir_measures, ``"nDCG@10"`` is Podium's.
-        query_weight: Weights for the means, such as how often each query was asked:
+        sample_weight: Weights for the means, such as how often each query was asked:
             ``{query id: weight}``, or an array in the order of the evaluation's ``query_ids``.
 
     Example:
@@ -81,7 +81,7 @@ def evaluate(
         Evaluation(1 queries, RR=0.5)
         >>> run = {"p": {"a": 2.0}, "q": {"a": 2.0, "b": 1.0}}
         >>> truth = {"p": {"a": 1}, "q": {"b": 1}}
-        >>> evaluate("RR", truth, run, query_weight={"p": 1, "q": 3}).means
+        >>> evaluate("RR", truth, run, sample_weight={"p": 1, "q": 3}).means
         {RR: 0.625}
     """
     parsed, chosen = resolve_measures(measures, conventions)
@@ -89,7 +89,7 @@ def evaluate(
         truth, ranking, labels, scores, offsets, qid, group, query_ids, document_ids, pairs
     )
     values = measure_all(parsed, chosen, inputs)
-    weights = None if query_weight is None else query_weights(query_weight, inputs.query_ids)
+    weights = None if sample_weight is None else query_weights(sample_weight, inputs.query_ids)
     return Evaluation(inputs.query_ids, values, chosen, weights)
 
 

@@ -665,13 +665,13 @@ def _rankers_in(value: object) -> list[Ranker]:
 
 
 def mean_value(
-    measure: str | Measure, data: Dataset, scores: Doubles, query_weight: Doubles | None = None
+    measure: str | Measure, data: Dataset, scores: Doubles, sample_weight: Doubles | None = None
 ) -> float:
     """Return the mean of a measure over the queries that have a value.
 
     The measure is passed on unparsed: another tool's name for it implies that tool's conventions.
     """
-    return float(evaluate(measure, data, scores, query_weight=query_weight).means[measure])
+    return float(evaluate(measure, data, scores, sample_weight=sample_weight).means[measure])
 
 
 def _checked_categories(content: Any, names: tuple[str, ...]) -> dict[str, list[str]]:

@@ -31,7 +31,7 @@ def compare(
     conventions: Conventions | str | None = None,
     test: TestName = "randomisation",
     seed: int = 0,
-    query_weight: QueryWeights | None = None,
+    sample_weight: QueryWeights | None = None,
 ) -> Comparison:
     """Compare systems with the first of them, the baseline, on the same queries.
 
@@ -46,7 +46,7 @@ def compare(
         conventions: What to do where tools disagree, as ``evaluate`` takes it.
         test: The test that decides significance; the others are computed when they are read.
         seed: Seed of the randomisation test, which is exact for up to 36 queries.
-        query_weight: Weights of the queries, as ``evaluate`` takes them. Means, intervals and
+        sample_weight: Weights of the queries, as ``evaluate`` takes them. Means, intervals and
             effects are weighted; queries of weight 0 are left out. Only the randomisation test is
             computed, of the weighted differences: whether they are as large as if the two systems'
             results had been swapped at random in each query. The other tests, Tukey's correction
@@ -69,7 +69,7 @@ def compare(
     """
     if test not in TESTS:
         raise unknown_name("test", test, list(TESTS))
-    if query_weight is not None and test != "randomisation":
+    if sample_weight is not None and test != "randomisation":
         raise ArgumentError(
             f"the {test} test is of queries with equal weights", hint="Give test='randomisation'."
         )
@@ -95,7 +95,7 @@ def compare(
     query_ids = inputs[0].query_ids
     results = [measure_all(parsed, chosen, each) for each in inputs]
     missing = [np.isnan(np.column_stack([*each.values()])).any(axis=1) for each in results]
-    every_weight = None if query_weight is None else query_weights(query_weight, query_ids)
+    every_weight = None if sample_weight is None else query_weights(sample_weight, query_ids)
     counted = np.ones(len(query_ids), np.bool_) if every_weight is None else every_weight > 0
     keep = counted & ~np.any(missing, axis=0)
     if not keep.any():

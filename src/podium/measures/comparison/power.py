@@ -213,7 +213,7 @@ def plan_queries(
             hint="Give at least two queries.",
         )
     if comparison.query_weights is not None:
-        raise DataError("queries have weights", hint="Compare without query_weight=.")
+        raise DataError("queries have weights", hint="Compare without sample_weight=.")
     plans = []
     for measure, values in comparison.values.items():
         for column, system in enumerate(comparison.systems[1:], start=1):

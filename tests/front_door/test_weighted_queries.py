@@ -1,4 +1,4 @@
-"""``query_weight=``: weighted means, and what can be tested about them."""
+"""``sample_weight=``: weighted means, and what can be tested about them."""
 
 from itertools import product
 from typing import Any
@@ -38,7 +38,7 @@ RR = np.array([1, 1 / 2, 1 / 3] * 2)
     ids=lambda value: type(value).__name__,
 )
 def test_weighted_means(weights: Any) -> None:
-    found = podium.evaluate("RR", QRELS, RUN, query_weight=weights)
+    found = podium.evaluate("RR", QRELS, RUN, sample_weight=weights)
     assert found["RR"].tolist() == RR.tolist()
     assert found.means["RR"] == pytest.approx(RR @ WEIGHTS / WEIGHTS.sum(), abs=1e-15)
     frame = found.to_frame()
@@ -49,7 +49,7 @@ def test_weighted_means(weights: Any) -> None:
 def test_a_mapping_follows_the_ids_whatever_their_order() -> None:
     weights = dict(zip(QRELS, WEIGHTS, strict=True))
     backwards = dict(reversed(weights.items()))
-    found = podium.evaluate("RR", QRELS, RUN, query_weight=backwards)
+    found = podium.evaluate("RR", QRELS, RUN, sample_weight=backwards)
     assert found.query_weights is not None
     assert found.query_weights.tolist() == WEIGHTS.tolist()
 
@@ -58,10 +58,10 @@ def test_queries_without_a_value_or_a_weight_do_not_count() -> None:
     truth = {"p": {"a": 1}, "q": {"a": 0}}
     run = {query: {"b": 2, "a": 1} for query in truth}
     skip = podium.measures.Conventions(nothing_relevant="skip")
-    found = podium.evaluate("RR", truth, run, query_weight=[3, 1], conventions=skip)
+    found = podium.evaluate("RR", truth, run, sample_weight=[3, 1], conventions=skip)
     assert np.isnan(found["RR"]).tolist() == [False, True]
     assert found.means["RR"] == 0.5
-    left_out = podium.evaluate("RR", QRELS, RUN, query_weight=[0, 0, 0, 1, 0, 0])
+    left_out = podium.evaluate("RR", QRELS, RUN, sample_weight=[0, 0, 0, 1, 0, 0])
     assert left_out.means["RR"] == 1.0
 
 
@@ -78,8 +78,8 @@ def test_queries_without_a_value_or_a_weight_do_not_count() -> None:
 )
 def test_refused(weights: Any, message: str) -> None:
     for call in (
-        lambda: podium.evaluate("RR", QRELS, RUN, query_weight=weights),
-        lambda: podium.compare("RR", QRELS, {"a": BASE, "b": RUN}, query_weight=weights),
+        lambda: podium.evaluate("RR", QRELS, RUN, sample_weight=weights),
+        lambda: podium.compare("RR", QRELS, {"a": BASE, "b": RUN}, sample_weight=weights),
     ):
         with pytest.raises(podium.DataError) as caught:
             call()
@@ -87,13 +87,13 @@ def test_refused(weights: Any, message: str) -> None:
 
 
 def test_parts_of_an_evaluation_keep_their_weights() -> None:
-    first = podium.evaluate("RR", {"p": {"a": 1}}, {"p": {"a": 1}}, query_weight=[3])
+    first = podium.evaluate("RR", {"p": {"a": 1}}, {"p": {"a": 1}}, sample_weight=[3])
     second = podium.evaluate("RR", {"q": {"a": 1}}, {"q": {"b": 2, "a": 1}})
     assert concat_evaluations([first, second]).means["RR"] == (3 * 1 + 1 * 0.5) / 4
 
 
 def test_comparison_with_weights() -> None:
-    found = podium.compare("RR", QRELS, {"base": BASE, "new": RUN}, query_weight=WEIGHTS)
+    found = podium.compare("RR", QRELS, {"base": BASE, "new": RUN}, sample_weight=WEIGHTS)
     differences, counted = RR - 0.5, WEIGHTS > 0
     assert found.query_ids == tuple(np.array(list(QRELS))[counted])
     assert found.left_out == 1
@@ -134,7 +134,7 @@ def test_the_test_is_of_weighted_differences() -> None:
 
 def test_equal_weights_are_no_weights() -> None:
     plain = podium.compare("RR", QRELS, {"base": BASE, "new": RUN})
-    same = podium.compare("RR", QRELS, {"base": BASE, "new": RUN}, query_weight=[7] * 6)
+    same = podium.compare("RR", QRELS, {"base": BASE, "new": RUN}, sample_weight=[7] * 6)
     for system in ("base", "new"):
         assert vars(same.summaries["RR"][system]) == pytest.approx(
             vars(plain.summaries["RR"][system]), nan_ok=True
@@ -148,7 +148,7 @@ def test_equal_weights_are_no_weights() -> None:
 @pytest.mark.parametrize("test", ["t", "wilcoxon", "sign"])
 def test_tests_that_weights_make_unsound_are_refused(test: Any) -> None:
     with pytest.raises(podium.ArgumentError, match="Give test='randomisation'"):
-        podium.compare("RR", QRELS, {"a": BASE, "b": RUN}, query_weight=WEIGHTS, test=test)
+        podium.compare("RR", QRELS, {"a": BASE, "b": RUN}, sample_weight=WEIGHTS, test=test)
 
 
 def test_the_interval_covers_the_mean() -> None:
