@@ -150,7 +150,7 @@ def test_callbacks_of_lightgbm(capfd: pytest.CaptureFixture[str]) -> None:
 
 STOPPED: list[Any] = [
     podium.TreeRanker(n_estimators=200, min_child_samples=5, early_stopping_rounds=None),
-    podium.NeuralRanker(epochs=200, n_iter_no_change=None),
+    podium.NeuralRanker(epochs=200, early_stopping_rounds=None),
     podium.BoostedRanker(n_estimators=200, early_stopping_rounds=None),
     podium.LinearRanker("ListNet()"),
     podium.LinearRanker("LambdaLoss()"),

@@ -25,7 +25,7 @@ KINDS: list[Any] = [
     podium.TreeRanker(n_estimators=12, min_child_samples=5, early_stopping_rounds=None),
     podium.TreeRanker(engine="xgboost", n_estimators=12, early_stopping_rounds=None),
     podium.BoostedRanker(n_estimators=12, early_stopping_rounds=None),
-    podium.NeuralRanker(epochs=12, n_iter_no_change=None),
+    podium.NeuralRanker(epochs=12, early_stopping_rounds=None),
     podium.LinearRanker("ListNet()"),
 ]
 

@@ -103,7 +103,7 @@ def test_steps_are_those_of_adamw(checkpoint: Path) -> None:
 
 def test_it_stops_when_nothing_gets_better(checkpoint: Path) -> None:
     pairs, labels, ids = word_task(2, 4)
-    fitted = ranker(checkpoint, epochs=9, learning_rate=1e-12, n_iter_no_change=2)
+    fitted = ranker(checkpoint, epochs=9, learning_rate=1e-12, early_stopping_rounds=2)
     fitted.fit(pairs, labels, qid=ids, eval_set=[(pairs, labels)], eval_qid=[ids])
     assert len(fitted.evals_result_["valid_0"]["nDCG@10"]) == 3
 

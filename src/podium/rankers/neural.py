@@ -45,7 +45,7 @@ class NeuralRanker(DistributedRanker):
         learning_rate: AdamW's learning rate.
         weight_decay: AdamW's weight decay.
         batch_queries: The number of queries per batch.
-        n_iter_no_change: With an ``eval_set``: stop after this many epochs without a better
+        early_stopping_rounds: With an ``eval_set``: stop after this many epochs without a better
             measure; None never stops early.
         measure: The measure of the validation queries.
         random_state: The seed of the initial weights and of the batches. The same seed gives the
@@ -78,7 +78,7 @@ class NeuralRanker(DistributedRanker):
         learning_rate: float = 1e-3,
         weight_decay: float = 1e-4,
         batch_queries: int = 32,
-        n_iter_no_change: int | None = 10,
+        early_stopping_rounds: int | None = 10,
         measure: str | Measure = "nDCG@10",
         random_state: int = 0,
     ) -> None:
@@ -88,7 +88,7 @@ class NeuralRanker(DistributedRanker):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.batch_queries = batch_queries
-        self.n_iter_no_change = n_iter_no_change
+        self.early_stopping_rounds = early_stopping_rounds
         self.measure = measure
         self.random_state = random_state
 
@@ -98,7 +98,7 @@ class NeuralRanker(DistributedRanker):
             check_integer(name, getattr(self, name))
         check_number("learning_rate", self.learning_rate, positive=True)
         check_number("weight_decay", self.weight_decay)
-        check_integer("n_iter_no_change", self.n_iter_no_change, optional=True)
+        check_integer("early_stopping_rounds", self.early_stopping_rounds, optional=True)
         if isinstance(self.hidden_layer_sizes, str) or not isinstance(
             self.hidden_layer_sizes, Sequence | np.ndarray
         ):
@@ -149,7 +149,9 @@ class NeuralRanker(DistributedRanker):
             self._set_state(arrays_with_prefix("now.", checkpoint))
             epoch = resume_from_checkpoint(checkpoint, optimiser, monitor, rng)
         try:
-            while epoch < self.epochs and not monitor.stops_early(epoch, self.n_iter_no_change):
+            while epoch < self.epochs and not monitor.stops_early(
+                epoch, self.early_stopping_rounds
+            ):
                 total = 0.0
                 for batch, batch_weights in self._batches(data, rng, communicator, weights):
                     optimiser.zero_grad()

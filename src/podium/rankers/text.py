@@ -72,7 +72,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         weight_decay: AdamW's weight decay.
         warmup_ratio: The share of all steps during which the learning rate grows.
         max_grad_norm: Longer gradients are shortened to this norm.
-        n_iter_no_change: With an ``eval_set``: stop after this many epochs without a better
+        early_stopping_rounds: With an ``eval_set``: stop after this many epochs without a better
             measure; None never stops early.
         measure: The measure of the validation queries.
         checkpoint_folder: Where the state after each epoch is kept; a fit that was stopped is
@@ -105,7 +105,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         weight_decay: float = 0.01,
         warmup_ratio: float = 0.1,
         max_grad_norm: float = 1.0,
-        n_iter_no_change: int | None = None,
+        early_stopping_rounds: int | None = None,
         measure: str | Measure = "nDCG@10",
         checkpoint_folder: str | os.PathLike[str] | None = None,
         device: str | None = None,
@@ -122,7 +122,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         self.weight_decay = weight_decay
         self.warmup_ratio = warmup_ratio
         self.max_grad_norm = max_grad_norm
-        self.n_iter_no_change = n_iter_no_change
+        self.early_stopping_rounds = early_stopping_rounds
         self.measure = measure
         self.checkpoint_folder = checkpoint_folder
         self.device = device
@@ -137,7 +137,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
             )
         for name in ("max_length", "mini_batch_size", "batch_queries", "epochs"):
             check_integer(name, getattr(self, name))
-        check_integer("n_iter_no_change", self.n_iter_no_change, optional=True)
+        check_integer("early_stopping_rounds", self.early_stopping_rounds, optional=True)
         check_number("learning_rate", self.learning_rate, positive=True)
         check_number("max_grad_norm", self.max_grad_norm, positive=True)
         check_number("weight_decay", self.weight_decay)
@@ -220,7 +220,9 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         require_same(epoch, processes)
         encoder.module.train()
         with self._keeping_best(encoder, monitor):
-            while epoch < self.epochs and not monitor.stops_early(epoch, self.n_iter_no_change):
+            while epoch < self.epochs and not monitor.stops_early(
+                epoch, self.early_stopping_rounds
+            ):
                 total = 0.0
                 order = rng.permutation(len(data.queries))
                 for step, first in enumerate(range(0, len(order), self.batch_queries)):
