@@ -13,7 +13,7 @@ from podium.judging import (
     GRADE_SECONDS,
     HABITS,
     PAIR_SECONDS,
-    Comparisons,
+    Duels,
     Outcome,
     Session,
     SimulatedAssessor,
@@ -58,9 +58,7 @@ def selected(algorithm: str) -> Callable[[Doubles, int], Labelled]:
             return outcome
 
         run_selection(ALGORITHMS[algorithm], DOCUMENTS, K, answer)
-        order = by_expected_gain(
-            expected_gains(fit_bradley_terry(DOCUMENTS, Comparisons.of(rows)), K)
-        )
+        order = by_expected_gain(expected_gains(fit_bradley_terry(DOCUMENTS, Duels.of(rows)), K))
         return _top(order.tolist()), len(rows) * PAIR_SECONDS
 
     return label

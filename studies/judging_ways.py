@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from podium.judging import (
     HABITS,
-    Comparisons,
+    Duels,
     Grade,
     Habits,
     Outcome,
@@ -61,7 +61,7 @@ def selection(name: str) -> Way:
 
 
 def _likeliest(rows: list[tuple[int, int, int, int]]) -> Ranking:
-    return by_expected_gain(expected_gains(fit_bradley_terry(ITEMS, Comparisons.of(rows)), K))
+    return by_expected_gain(expected_gains(fit_bradley_terry(ITEMS, Duels.of(rows)), K))
 
 
 def careful(graded: int) -> Way:
@@ -93,7 +93,7 @@ def active_bradley_terry(relevance: list[float], habits: Habits, seed: int) -> I
     judge = SimulatedAssessor[int](relevance, habits, seed=seed)
     random = np.random.default_rng(seed)
     rows: list[tuple[int, int, int, int]] = []
-    fit = fit_bradley_terry(ITEMS, Comparisons.of(rows))
+    fit = fit_bradley_terry(ITEMS, Duels.of(rows))
     while True:
         covariance = np.linalg.inv(fit.precision)
         variance = np.diag(covariance)
@@ -102,7 +102,7 @@ def active_bradley_terry(relevance: list[float], habits: Habits, seed: int) -> I
         information *= 1 + 1e-6 * random.random(information.shape)  # equals are drawn from
         left, right = np.unravel_index(int(information.argmax()), information.shape)
         rows.append((int(left), int(right), int(judge(int(left), int(right))), 0))
-        fit = fit_bradley_terry(ITEMS, Comparisons.of(rows), start=fit.means)
+        fit = fit_bradley_terry(ITEMS, Duels.of(rows), start=fit.means)
         yield by_expected_gain(expected_gains(fit, K)) if len(rows) in BUDGETS else ()
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from podium.judging import Mark, Outcome, Overlap, Session, Verdict
 from podium.judging.active_sampling import most_informative_pairs
-from podium.judging.bradley_terry import Comparisons, fit_bradley_terry
+from podium.judging.bradley_terry import Duels, fit_bradley_terry
 
 
 def names(count):
@@ -109,7 +109,7 @@ def test_bad_items_are_never_asked_about():
 def test_items_further_down_are_asked_about_when_nothing_nearer_is_left():
     """In the end the best item is held against every other one, and those against one another."""
     items = 24
-    posterior = fit_bradley_terry(items, Comparisons.of([(7, other, 1, 0) for other in range(5)]))
+    posterior = fit_bradley_terry(items, Duels.of([(7, other, 1, 0) for other in range(5)]))
     met: list[tuple[int, int]] = []
     while pairs := most_informative_pairs(posterior, k=1, without=met):
         one, other = pairs[0]
@@ -123,7 +123,7 @@ def test_items_further_down_are_asked_about_when_nothing_nearer_is_left():
 
 
 def test_no_item_is_in_two_of_the_pairs_asked_at_once():
-    posterior = fit_bradley_terry(12, Comparisons.of([(n, n + 1, 1, 0) for n in range(11)]))
+    posterior = fit_bradley_terry(12, Duels.of([(n, n + 1, 1, 0) for n in range(11)]))
     pairs = most_informative_pairs(posterior, k=6, count=4)
     items = [item for pair in pairs for item in pair]
     assert len(pairs) == 4
@@ -137,7 +137,7 @@ def test_the_value_of_a_pair_is_its_formula():
     items, k = 7, 3
     random = np.random.default_rng(4)
     rows = [(*random.choice(items, 2, replace=False).tolist(), 1, 0) for _ in range(12)]
-    posterior = fit_bradley_terry(items, Comparisons.of(rows))
+    posterior = fit_bradley_terry(items, Duels.of(rows))
     gains = expected_gains(posterior, k, draws=64, seed=5)
     ranked = by_expected_gain(gains).tolist()
     covariance = np.linalg.inv(posterior.precision)

@@ -20,7 +20,7 @@ from podium.judging import (
 )
 from podium.judging.active_sampling import by_expected_gain, expected_gains, most_informative_pairs
 from podium.judging.agreement import Ratings, dawid_skene, majority
-from podium.judging.bradley_terry import Comparisons, Posterior, fit_bradley_terry, prior_strengths
+from podium.judging.bradley_terry import Duels, Posterior, fit_bradley_terry, prior_strengths
 from podium.judging.kndcg import k_ndcg
 
 ITEMS = 6
@@ -49,7 +49,7 @@ def minus_log_posterior(means, duels, tie, spread):
 @given(ROWS, st.floats(0.1, 2), st.floats(0.5, 3))
 @settings(max_examples=50)
 def test_the_fit_is_the_most_probable(rows, tie, spread):
-    duels = Comparisons.of(rows)
+    duels = Duels.of(rows)
     posterior = fit_bradley_terry(ITEMS, duels, tie=tie, spread=spread)
     best = minimize(minus_log_posterior, np.zeros(ITEMS), (duels, tie, spread), tol=1e-10)
     np.testing.assert_allclose(posterior.means, best.x, atol=2e-3)
@@ -58,7 +58,7 @@ def test_the_fit_is_the_most_probable(rows, tie, spread):
 @given(ROWS)
 @settings(max_examples=20)
 def test_the_precision_is_the_curvature(rows):
-    duels = Comparisons.of(rows)
+    duels = Duels.of(rows)
     posterior = fit_bradley_terry(ITEMS, duels, tie=0.7, spread=1.3)
 
     def gradient(means):
@@ -84,7 +84,7 @@ def crowd(people, seed=0, items=30, votes=3000):
         size=votes
     )
     outcomes = np.sign(seems) * (abs(seems) > 1)
-    return strengths, Comparisons(left, right, outcomes.astype(int), raters)
+    return strengths, Duels(left, right, outcomes.astype(int), raters)
 
 
 def test_strengths_and_the_tie_width_are_recovered():
@@ -111,11 +111,11 @@ def test_reliability_tells_guessers_from_those_who_know():
 
 def test_a_side_that_is_known_does_not_count_as_worth():
     rows = [(0, 1, 1, 0), (1, 0, 1, 0)] * 10  # left always wins
-    assert abs(fit_bradley_terry(2, Comparisons.of(rows)).means).max() < 1e-3
+    assert abs(fit_bradley_terry(2, Duels.of(rows)).means).max() < 1e-3
     rows = [(0, 1, 1, 0)] * 10
     assert (
-        fit_bradley_terry(2, Comparisons.of(rows), side=3.0).means[0]
-        < fit_bradley_terry(2, Comparisons.of(rows)).means[0]
+        fit_bradley_terry(2, Duels.of(rows), side=3.0).means[0]
+        < fit_bradley_terry(2, Duels.of(rows)).means[0]
     )
 
 
@@ -124,18 +124,18 @@ def test_a_prior_ranking():
     assert means[4] == pytest.approx(0, abs=1e-9)
     assert spread == pytest.approx(2 * 0.8)
     assert (np.diff(means) < 0).all()
-    posterior = fit_bradley_terry(9, Comparisons.of([(8, 0, 1, 0)]), means=means, spread=spread)
+    posterior = fit_bradley_terry(9, Duels.of([(8, 0, 1, 0)]), means=means, spread=spread)
     assert posterior.means[8] > means[8]
     assert posterior.means[0] < means[0]
 
 
 def test_verdicts_on_items_that_do_not_exist():
     with pytest.raises(DataError, match="does not exist"):
-        fit_bradley_terry(2, Comparisons.of([(0, 2, 1, 0)]))
+        fit_bradley_terry(2, Duels.of([(0, 2, 1, 0)]))
 
 
 def test_draws_have_the_posteriors_mean_and_covariance():
-    strengths = fit_bradley_terry(4, Comparisons.of([(0, 1, 1, 0), (1, 2, 1, 0), (2, 3, 0, 0)]))
+    strengths = fit_bradley_terry(4, Duels.of([(0, 1, 1, 0), (1, 2, 1, 0), (2, 3, 0, 0)]))
     drawn = strengths.draws(200_000, seed=1)
     np.testing.assert_allclose(drawn.mean(axis=1), strengths.means, atol=0.02)
     covariance = strengths.covariance(np.arange(4))
@@ -159,7 +159,7 @@ def test_expected_gains_are_the_mean_of_many_draws():
         (*pair, int(random.choice([1, 1, -1, 0])), 0)
         for pair in (sorted(random.choice(20, 2, replace=False).tolist()) for _ in range(60))
     ]
-    posterior = fit_bradley_terry(20, Comparisons.of(rows))
+    posterior = fit_bradley_terry(20, Duels.of(rows))
     expected = expected_gains(posterior, 10)[:, 0]
     drawn = expected_gains(posterior, 10, draws=50_000).mean(axis=1)
     top = np.argsort(-drawn)[:10]
@@ -177,7 +177,7 @@ def test_the_largest_k_overflows_nothing():
 
 
 def test_telling_pairs_leave_out_what_they_are_told_to():
-    strengths = fit_bradley_terry(8, Comparisons.of([(0, 1, 1, 0), (2, 3, 1, 0), (4, 5, 1, 0)]))
+    strengths = fit_bradley_terry(8, Duels.of([(0, 1, 1, 0), (2, 3, 1, 0), (4, 5, 1, 0)]))
     pairs = most_informative_pairs(strengths, 3, count=10)
     assert len(pairs) == 3  # a pair for each place of the top three
     items = [item for pair in pairs for item in pair]

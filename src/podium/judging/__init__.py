@@ -23,7 +23,7 @@ from podium.judging.auditing.plan import AuditPlan, plan_audit
 from podium.judging.auditing.report import audit_page
 from podium.judging.auditing.sample import AuditSample, Unit, Votes, people_votes
 from podium.judging.auditing.sheet import draw_units, read_sheet, write_sheet
-from podium.judging.bradley_terry import Comparisons, Posterior, fit_bradley_terry
+from podium.judging.bradley_terry import Duels, Posterior, fit_bradley_terry
 from podium.judging.contradictions import Contradiction
 from podium.judging.entries import (
     Entry,
@@ -67,9 +67,9 @@ __all__ = [
     "Budget",
     "BudgetError",
     "Calibration",
-    "Comparisons",
     "Conclusion",
     "Contradiction",
+    "Duels",
     "Endpoint",
     "EndpointAssessor",
     "EndpointError",

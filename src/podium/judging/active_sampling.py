@@ -52,8 +52,8 @@ def expected_gains(
         seed: The random seed of the draws.
 
     Example:
-        >>> from podium.judging import Comparisons, fit_bradley_terry
-        >>> posterior = fit_bradley_terry(2, Comparisons.of([(0, 1, 1, 0)] * 20))
+        >>> from podium.judging import Duels, fit_bradley_terry
+        >>> posterior = fit_bradley_terry(2, Duels.of([(0, 1, 1, 0)] * 20))
         >>> expected_gains(posterior, k=1).round(2).tolist()
         [[0.5], [0.0]]
     """
@@ -156,9 +156,9 @@ def most_informative_pairs(
         seed: The random seed of the draws from the posterior.
 
     Example:
-        >>> from podium.judging.bradley_terry import Comparisons, fit_bradley_terry
+        >>> from podium.judging.bradley_terry import Duels, fit_bradley_terry
         >>> rows = [(0, 2, 1, 0), (0, 3, 1, 0), (1, 2, 1, 0), (1, 3, 1, 0)]
-        >>> sorted(most_informative_pairs(fit_bradley_terry(4, Comparisons.of(rows)), k=1)[0])
+        >>> sorted(most_informative_pairs(fit_bradley_terry(4, Duels.of(rows)), k=1)[0])
         [0, 1]
     """
     gains = expected_gains(posterior, k, out=out, draws=_DRAWS, seed=seed)

@@ -34,7 +34,7 @@ _LONGEST_STEP = 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class Comparisons:
+class Duels:
     """Verdicts on items 0, 1, …, one row each.
 
     Attributes:
@@ -50,8 +50,8 @@ class Comparisons:
     raters: Ints
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[int, int, int, int]]) -> Comparisons:
-        """Comparisons from rows of left, right, outcome, rater."""
+    def of(cls, rows: Sequence[tuple[int, int, int, int]]) -> Duels:
+        """Duels from rows of left, right, outcome, rater."""
         return cls(*np.ascontiguousarray(np.array(rows, np.int64).reshape(-1, 4).T))
 
     @property
@@ -92,7 +92,7 @@ class Posterior:
 
 def fit_bradley_terry(
     items: int,
-    duels: Comparisons,
+    duels: Duels,
     *,
     means: Doubles | None = None,
     spread: float | Doubles = SPREAD,
@@ -115,7 +115,7 @@ def fit_bradley_terry(
 
     Example:
         >>> rows = [(0, 1, 1, 0), (1, 2, 1, 0), (0, 2, 1, 0)]
-        >>> posterior = fit_bradley_terry(3, Comparisons.of(rows))
+        >>> posterior = fit_bradley_terry(3, Duels.of(rows))
         >>> posterior.means.argsort().tolist()
         [2, 1, 0]
     """

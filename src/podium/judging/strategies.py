@@ -15,7 +15,7 @@ from podium.judging.algorithms.knockout import tournament
 from podium.judging.algorithms.selection import Algorithm, Pair, Selection
 from podium.judging.bradley_terry import (
     SPREAD,
-    Comparisons,
+    Duels,
     Posterior,
     fit_bradley_terry,
     prior_strengths,
@@ -267,7 +267,7 @@ def _posterior(
     elif summary.grades:
         _grade_prior(summary, means, spread)
     return fit_bradley_terry(
-        items, Comparisons.of(rows), means=means, spread=spread, reliability=reliability
+        items, Duels.of(rows), means=means, spread=spread, reliability=reliability
     )
 
 

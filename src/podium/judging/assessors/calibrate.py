@@ -10,7 +10,7 @@ from scipy.special import expit
 from podium.data.preferences import Preferences
 from podium.errors import DataError
 from podium.judging.assessors.simulated import Habits
-from podium.judging.bradley_terry import Comparisons, fit_bradley_terry, update_tie_width
+from podium.judging.bradley_terry import Duels, fit_bradley_terry, update_tie_width
 from podium.kernels import Doubles
 
 _ROUNDS = 12
@@ -75,7 +75,7 @@ def calibrate(preferences: Preferences) -> Calibration:
     return Calibration(spread, tie, side)
 
 
-def _queries(preferences: Preferences) -> list[tuple[int, Comparisons]]:
+def _queries(preferences: Preferences) -> list[tuple[int, Duels]]:
     if not preferences.rows:
         raise DataError("there are no verdicts", hint="Give at least one.")
     queries = []
@@ -95,9 +95,7 @@ def _queries(preferences: Preferences) -> list[tuple[int, Comparisons]]:
         queries.append(
             (
                 len(index_of),
-                Comparisons(
-                    pairs[:, 0], pairs[:, 1], verdicts[begin:end], np.zeros(size, np.int64)
-                ),
+                Duels(pairs[:, 0], pairs[:, 1], verdicts[begin:end], np.zeros(size, np.int64)),
             )
         )
     return queries

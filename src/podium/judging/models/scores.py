@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from podium.judging.auditing.sample import Unit, model_judgments, one_rubric
-from podium.judging.bradley_terry import Comparisons, fit_bradley_terry
+from podium.judging.bradley_terry import Duels, fit_bradley_terry
 from podium.judging.models.answer_log import ModelAnswer
 
 
@@ -58,5 +58,5 @@ def _strengths(pairs: Mapping[Unit, int]) -> dict[str, float]:
         (index_of[first], index_of[second], outcome, 0)
         for (_, first, second), outcome in pairs.items()
     ]
-    means = fit_bradley_terry(len(items), Comparisons.of(rows)).means
+    means = fit_bradley_terry(len(items), Duels.of(rows)).means
     return dict(zip(items, means.tolist(), strict=True))

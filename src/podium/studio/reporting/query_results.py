@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from sqlalchemy import Connection, select
 
 from podium.judging import (
-    Comparisons,
+    Duels,
     Verdict,
     active_entries,
     fit_bradley_terry,
@@ -187,7 +187,7 @@ def _certainty(judged: JudgedQuery, ranked: list[int]) -> tuple[dict[int, float]
     at = {item: position for position, item in enumerate(judged.items)}
     people = dict.fromkeys(entry.assessor for entry in verdicts)
     raters = {person: number for number, person in enumerate(people)}
-    duels = Comparisons.of(
+    duels = Duels.of(
         [
             (at[entry.left], at[entry.right], int(entry.outcome), raters[entry.assessor])
             for entry in verdicts
