@@ -256,11 +256,11 @@ def _rankings(scores: Scores) -> Rankings:
 def table(compared: Comparison) -> list[str]:
     """Return a line for each system: its mean, and how it differs from the cosine."""
     lines = []
-    summaries, verdicts = compared.summaries[_MEASURE], compared.verdicts[_MEASURE]
+    summaries, outcomes = compared.summaries[_MEASURE], compared.against_baseline[_MEASURE]
     for name in compared.systems:
         line = f"{name}: {summaries[name].mean:.4f}"
-        if name in verdicts:
-            difference = verdicts[name].difference
+        if name in outcomes:
+            difference = outcomes[name].difference
             deviation = difference.mean / difference.effect if difference.effect else np.nan
             needed = _needed(compared, name, difference.mean)
             line += (

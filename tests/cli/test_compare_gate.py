@@ -61,7 +61,9 @@ def test_what_is_not_shown_exits_with_1_and_says_what_is_missing() -> None:
     assert (decision["shown"], decision["ships"]) == (False, {"weak": False})
     (result,) = decision["results"]
     expected = compare("nDCG@10", "truth.qrels", {"a": "strong.run", "b": "weak.run"})
-    assert result["value"] == pytest.approx(expected.verdicts["nDCG@10"]["b"].difference.mean)
+    assert result["value"] == pytest.approx(
+        expected.against_baseline["nDCG@10"]["b"].difference.mean
+    )
     assert result["missing"].startswith("the mean is not beyond the bound")
     told = podium(*arguments, "--require", "nDCG@10 >= baseline - 0.005").stderr.decode()
     assert told == f"nDCG@10 >= baseline - 0.005, weak: {result['missing']}.\n"
@@ -130,7 +132,7 @@ def test_a_report_has_slices_texts_and_lists(folder: Path) -> None:
     assert [row["slice"] for row in content["slices"]] == ["kind=how-to", "kind=news"]
     assert "decision" not in content
     comparison = compare("nDCG@10", "truth.qrels", {"a": "strong.run", "b": "weak.run"})
-    moved = comparison.verdicts["nDCG@10"]["b"].moved
+    moved = comparison.against_baseline["nDCG@10"]["b"].moved
     names = [comparison.query_ids[query] for query in moved]
     assert [each["query_id"] for each in content["lists"]] == names
     assert content["lists"][0]["text"] == f"what is {int(names[0])}"

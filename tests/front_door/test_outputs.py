@@ -40,11 +40,11 @@ def test_comparison() -> None:
     assert frame["system"].tolist() == ["base", "new"] * 2
     assert frame["mean"].tolist() == [0.75, 0.75, 0.5, 0.5]
     new = found.to_arrow().to_pylist()[1]
-    verdict = found.verdicts["RR"]["new"]
-    assert new["difference"] == 0.0 == verdict.difference.mean
+    outcome = found.against_baseline["RR"]["new"]
+    assert new["difference"] == 0.0 == outcome.difference.mean
     assert (new["wins"], new["ties"], new["losses"]) == (1, 0, 1)
-    assert new["p_holm"] == verdict.corrected["randomisation"]
-    assert new["p_tukey"] == verdict.tukey
+    assert new["p_holm"] == outcome.corrected["randomisation"]
+    assert new["p_tukey"] == outcome.tukey
     assert frame["difference"].isna().tolist() == [True, False] * 2
     assert found.to_arrow().to_pylist()[0]["wins"] is None
 

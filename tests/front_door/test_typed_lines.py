@@ -256,11 +256,11 @@ EVALUATION: list[Line] = [
     (lambda: podium.evaluate("RR", labels=[0, 1], scores=[2, 1], group=[2]).means["RR"], 0.5),
     (lambda: cmp.systems, ("base", "new")),
     (lambda: cmp.summaries["RR"]["new"].mean, RR),
-    (lambda: cmp.verdicts["RR"]["new"].difference.wins, 1),
+    (lambda: cmp.against_baseline["RR"]["new"].difference.wins, 1),
     (
         lambda: (
             podium.compare("RR", qrels, {"a": base, "b": run}, sample_weight=[1, 3])
-            .verdicts["RR"]["b"]
+            .against_baseline["RR"]["b"]
             .difference.mean
         ),
         (1 * (1 / 2 - 1 / 3) + 3 * (1 - 1)) / 4,

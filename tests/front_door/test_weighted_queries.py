@@ -100,17 +100,17 @@ def test_comparison_with_weights() -> None:
     assert found.query_weights is not None
     assert found.query_weights.tolist() == WEIGHTS[counted].tolist()
     mean = float(differences @ WEIGHTS / WEIGHTS.sum())
-    verdict = found.verdicts["RR"]["new"]
-    assert verdict.difference.mean == pytest.approx(mean, abs=1e-15)
+    outcome = found.against_baseline["RR"]["new"]
+    assert outcome.difference.mean == pytest.approx(mean, abs=1e-15)
     assert found.summaries["RR"]["base"].mean == pytest.approx(0.5, abs=1e-15)
-    assert (verdict.difference.wins, verdict.difference.losses) == (1, 2)
+    assert (outcome.difference.wins, outcome.difference.losses) == (1, 2)
     # All choices of signs of the weighted differences.
     products = (differences * WEIGHTS)[counted]
     sums = [abs(np.dot(signs, products)) for signs in product((-1, 1), repeat=len(products))]
     share = np.mean(np.array(sums) >= abs(products.sum()) - 1e-12)
-    assert dict(verdict.difference.p_values) == {"randomisation": pytest.approx(share)}
-    assert np.isnan(verdict.tukey)
-    assert verdict.coherence is None
+    assert dict(outcome.difference.p_values) == {"randomisation": pytest.approx(share)}
+    assert np.isnan(outcome.tukey)
+    assert outcome.coherence is None
     row = found.to_arrow().to_pylist()[1]
     assert row["p_holm"] == pytest.approx(share)
     assert row["p_tukey"] is None
@@ -139,7 +139,7 @@ def test_equal_weights_are_no_weights() -> None:
         assert vars(same.summaries["RR"][system]) == pytest.approx(
             vars(plain.summaries["RR"][system]), nan_ok=True
         )
-    one, other = (each.verdicts["RR"]["new"].difference for each in (plain, same))
+    one, other = (each.against_baseline["RR"]["new"].difference for each in (plain, same))
     assert (other.low, other.high) == pytest.approx((one.low, one.high))
     assert other.effect == pytest.approx(one.effect)
     assert other.p_values["randomisation"] == pytest.approx(one.p_values["randomisation"])

@@ -134,7 +134,7 @@ def test_the_measure_itself_is_a_member(
     result = coherence(measure, judgments, ours, theirs, conventions=chosen)
     assert result.difference == pytest.approx(differences.mean(), abs=1e-9)
     if abs(result.difference) > 1e-9:
-        assert result.keeps > 0  # the measure itself keeps the verdict
+        assert result.keeps > 0  # the measure itself keeps the result
 
 
 @pytest.mark.parametrize("conventions", ["podium", "trec_eval", "letor4", "lightgbm", "catboost"])
@@ -144,12 +144,12 @@ def test_gains_are_those_of_the_conventions(conventions: str) -> None:
     one = Rankings.from_columns(["q"] * 3, ["x", "a", "y"], [3, 2, 1])
     other = Rankings.from_columns(["q"] * 3, ["b", "c", "x"], [3, 2, 1])
     result = compare("DCG@3", judgments, {"one": one, "other": other}, conventions=conventions)
-    verdict = result.verdicts["DCG@3"]["other"]
-    assert verdict.coherence is not None
-    assert verdict.coherence.difference == pytest.approx(verdict.difference.mean)
-    assert np.sign(verdict.difference.mean) in (-1, 1)
-    expected = np.sign(verdict.coherence.differences) == np.sign(verdict.difference.mean)
-    assert verdict.coherence.keeps == pytest.approx(expected.mean())
+    outcome = result.against_baseline["DCG@3"]["other"]
+    assert outcome.coherence is not None
+    assert outcome.coherence.difference == pytest.approx(outcome.difference.mean)
+    assert np.sign(outcome.difference.mean) in (-1, 1)
+    expected = np.sign(outcome.coherence.differences) == np.sign(outcome.difference.mean)
+    assert outcome.coherence.keeps == pytest.approx(expected.mean())
 
 
 def random_members(random: np.random.Generator, grades: int, depth: int) -> tuple:

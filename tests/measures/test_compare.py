@@ -52,19 +52,19 @@ def test_values_and_tests_are_those_of_evaluate_and_statistics() -> None:
         for index, name in enumerate(result.systems):
             np.testing.assert_allclose(result.values[measure][:, index], expected[name])
         p_values = [paired_difference(expected[name], expected["a"]).p_values["t"] for name in "bc"]
-        corrected = [result.verdicts[measure][name].corrected["t"] for name in "bc"]
+        corrected = [result.against_baseline[measure][name].corrected["t"] for name in "bc"]
         assert corrected == pytest.approx(holm(np.array(p_values)).tolist())
     assert result.baseline == "a"
-    assert result.verdicts["AP"]["b"].coherence is None
+    assert result.against_baseline["AP"]["b"].coherence is None
 
 
 def test_the_coherence_is_of_the_measure_that_is_compared() -> None:
     judgments, runs = made_up()
     for name in ("nDCG@5", "DCG@5"):
         result = compare(name, judgments, runs)
-        verdict = result.verdicts[name]["new"]
-        assert verdict.coherence is not None
-        assert verdict.coherence.difference == pytest.approx(verdict.difference.mean)
+        outcome = result.against_baseline[name]["new"]
+        assert outcome.coherence is not None
+        assert outcome.coherence.difference == pytest.approx(outcome.difference.mean)
 
 
 NAMES = ["nDCG@5", nDCG @ 5, "ndcg_cut_5", "ndcg_cut.5", "NDCG@5", " nDCG@5 "]
@@ -75,7 +75,7 @@ def test_any_name_of_a_measure_is_a_key(name: str | Measure) -> None:
     judgments, runs = made_up()
     result = compare(["nDCG@5", "AP"], judgments, runs)
     assert result.measures == (nDCG @ 5, AP)
-    for table in (result.values, result.summaries, result.verdicts):
+    for table in (result.values, result.summaries, result.against_baseline):
         assert name in table
         assert table[name] is table.get(name) is table[nDCG @ 5]
         assert table.copy()[name] is table[name]
@@ -100,10 +100,10 @@ def test_stars_are_for_p_values_below_a_twentieth() -> None:
         result = compare("RR", data, systems)
         cells = {row[1]: dict(zip(HEADINGS, row, strict=True)) for row in result.rows()}
         # Holm's correction over two systems doubles the smaller p-value.
-        verdict = result.verdicts["RR"]["good"]
-        assert verdict.corrected["randomisation"] == 2 * p
+        outcome = result.against_baseline["RR"]["good"]
+        assert outcome.corrected["randomisation"] == 2 * p
         assert cells["good"]["p (Holm)"] == f"{2 * p:.3g}"
-        assert verdict.is_significant("randomisation") == (2 * p < 0.05)
+        assert outcome.is_significant("randomisation") == (2 * p < 0.05)
         assert cells["good"]["difference"] == ("+0.5000*" if 2 * p < 0.05 else "+0.5000")
         assert cells["same"]["difference"] == "+0.0000"
         assert cells["good"]["coherent"] == ""
@@ -113,15 +113,15 @@ def test_stars_are_for_p_values_below_a_twentieth() -> None:
     # Six queries: corrected, 0.0625 has no star; alone, 0.03125 has one.
     alone = compare("RR", data, {name: systems[name] for name in ("bad", "good")})
     assert alone.rows()[1][HEADINGS.index("difference")] == "+0.5000*"
-    assert alone.verdicts["RR"]["good"].is_significant("sign")
-    assert not alone.verdicts["RR"]["good"].is_significant("sign", level=0.03)
+    assert alone.against_baseline["RR"]["good"].is_significant("sign")
+    assert not alone.against_baseline["RR"]["good"].is_significant("sign", level=0.03)
 
 
 def test_one_query_is_not_significant() -> None:
     data = Dataset.from_arrays(np.zeros((2, 1)), [1, 0], group=[2])
     for test in ("t", "randomisation", "wilcoxon", "sign"):
         result = compare("RR", data, {"bad": [1, 2], "good": [2, 1]}, test=test)  # type: ignore[arg-type]
-        assert result.verdicts["RR"]["good"].corrected[test] == 1.0  # type: ignore[index]
+        assert result.against_baseline["RR"]["good"].corrected[test] == 1.0  # type: ignore[index]
         row = dict(zip(HEADINGS, result.rows()[1], strict=True))
         assert (row["difference"], row["its interval"], row["effect"]) == ("+0.5000", "-", "-")
     new = json.loads(as_json(result))["measures"]["RR"]["good"]
@@ -138,7 +138,7 @@ def test_the_coherent_cell() -> None:
     }
     result = compare("nDCG@3", judgments, runs)
     cells = {row[1]: row[-1] for row in result.rows()}
-    tried = result.verdicts["nDCG@3"]["one"].coherence
+    tried = result.against_baseline["nDCG@3"]["one"].coherence
     assert tried is not None
     kept = np.mean(tried.differences > 1e-12)
     assert 0 < kept < 1
@@ -152,7 +152,7 @@ def test_the_coherent_cell() -> None:
 )
 def test_a_whole_share_is_of_the_whole_family(share: float, text: str) -> None:
     judgments, runs = made_up()
-    coherence = compare("nDCG@5", judgments, runs).verdicts["nDCG@5"]["new"].coherence
+    coherence = compare("nDCG@5", judgments, runs).against_baseline["nDCG@5"]["new"].coherence
     assert coherence is not None
     assert coherent_cell(replace(coherence, keeps=share, unanimous=False)) == text
 
@@ -185,7 +185,7 @@ def test_moved_queries_are_the_extremes() -> None:
     judgments, runs = made_up()
     result = compare("nDCG@5", judgments, runs)
     changes = result.values["nDCG@5"][:, 1] - result.values["nDCG@5"][:, 0]
-    moved = result.verdicts["nDCG@5"]["new"].moved
+    moved = result.against_baseline["nDCG@5"]["new"].moved
     assert changes[moved[0]] == changes.max()
     assert changes[moved[5]] == changes.min()
 
@@ -196,7 +196,7 @@ def test_data_sets_with_scores_compare_too() -> None:
         random.random((60, 1)), labels=random.integers(0, 3, 60), group=[10] * 6
     )
     result = compare("nDCG@5", data, {"one": data.features[:, 0], "two": -data.features[:, 0]})
-    assert result.verdicts["nDCG@5"]["two"].difference.mean == pytest.approx(
+    assert result.against_baseline["nDCG@5"]["two"].difference.mean == pytest.approx(
         result.summaries["nDCG@5"]["two"].mean - result.summaries["nDCG@5"]["one"].mean
     )
 
@@ -244,12 +244,12 @@ def test_real_runs_give_the_verdicts_they_should() -> None:
     names = ("p_bm25", "p_bm25rm3", "NLE_P_v1")
     runs = {name: read_run(SHARED / "dl21-runs" / f"{name}.run.gz") for name in names}
     result = compare("nDCG@10", judgments, runs)
-    clear = result.verdicts["nDCG@10"]["NLE_P_v1"]
+    clear = result.against_baseline["nDCG@10"]["NLE_P_v1"]
     assert clear.is_significant("randomisation")
     assert clear.coherence is not None
     assert clear.coherence.keeps == 1.0
     assert clear.coherence.nearest is None
-    close = result.verdicts["nDCG@10"]["p_bm25rm3"]
+    close = result.against_baseline["nDCG@10"]["p_bm25rm3"]
     assert not close.is_significant("randomisation")
     assert close.coherence is not None
     assert close.coherence.nearest is not None
@@ -262,8 +262,8 @@ def test_two_perfect_systems_are_equal_whatever_is_tied() -> None:
     data = Dataset.from_arrays(np.zeros((418, 1)), labels=labels, group=[11] * 38)
     other = labels + np.tile(np.linspace(0, 0.5, 11), 38)
     result = compare("nDCG@3", data, {"a": labels, "b": other})
-    verdict = result.verdicts["nDCG@3"]["b"]
-    assert (verdict.tukey, verdict.difference.ties) == (1.0, 38)
-    assert verdict.coherence is not None
-    assert verdict.coherence.difference == 0.0
+    outcome = result.against_baseline["nDCG@3"]["b"]
+    assert (outcome.tukey, outcome.difference.ties) == (1.0, 38)
+    assert outcome.coherence is not None
+    assert outcome.coherence.difference == 0.0
     assert result.rows()[1][-1] == "-"

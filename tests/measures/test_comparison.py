@@ -62,7 +62,7 @@ def test_every_cell_of_the_table() -> None:
             else:
                 each = differences[index - 1]
                 star = "*" if corrected[index - 1] < 0.05 else ""
-                tried = result.verdicts[name][system].coherence
+                tried = result.against_baseline[name][system].coherence
                 coherent = "" if tried is None else "all" if tried.unanimous else "100%"
                 if tried is not None and tried.keeps < 1:
                     coherent = f"{min(max(100 * tried.keeps, 1), 99):.0f}%"
@@ -93,26 +93,26 @@ def test_each_system_is_compared_with_the_first(seed: int) -> None:
     result = compare("nDCG@4", data, systems)
     values = result.values["nDCG@4"]
     for index, name in enumerate(SYSTEMS[1:], start=1):
-        verdict = result.verdicts["nDCG@4"][name]
-        assert verdict.difference == paired_difference(values[:, index], values[:, 0])
-        assert verdict.tukey == pytest.approx(tukey(values)[0, index])
-        assert verdict.coherence is not None
-        assert verdict.coherence.difference == pytest.approx(verdict.difference.mean)
-    assert list(result.verdicts["nDCG@4"]) == ["new", "other"]
+        outcome = result.against_baseline["nDCG@4"][name]
+        assert outcome.difference == paired_difference(values[:, index], values[:, 0])
+        assert outcome.tukey == pytest.approx(tukey(values)[0, index])
+        assert outcome.coherence is not None
+        assert outcome.coherence.difference == pytest.approx(outcome.difference.mean)
+    assert list(result.against_baseline["nDCG@4"]) == ["new", "other"]
     assert result.baseline == "old"
 
 
 def test_what_is_computed_from_values_is_computed_when_it_is_read_and_once() -> None:
     data, systems = graded(10)
     result = compare("nDCG@4", data, systems)
-    computed = {"summaries", "verdicts", "tukey", "coherences"}
+    computed = {"summaries", "against_baseline", "tukey", "coherences"}
     assert computed.isdisjoint(vars(result))
-    verdict = result.verdicts["nDCG@4"]["new"]
-    assert "difference" not in vars(verdict)
+    outcome = result.against_baseline["nDCG@4"]["new"]
+    assert "difference" not in vars(outcome)
     text = str(result)
     assert computed <= vars(result).keys()
-    assert result.verdicts["nDCG@4"]["new"] is verdict
-    assert verdict.coherence is verdict.coherence
+    assert result.against_baseline["nDCG@4"]["new"] is outcome
+    assert outcome.coherence is outcome.coherence
     assert str(result) == text
     calls = []
     numbers = OnRequest("ab", lambda key: calls.append(key) or len(calls))
@@ -124,24 +124,24 @@ def test_what_is_computed_from_values_is_computed_when_it_is_read_and_once() -> 
 def test_values_from_elsewhere_have_no_coherence() -> None:
     data, systems = graded(10)
     result = replace(compare("nDCG@4", data, systems), source=None)
-    assert result.verdicts["nDCG@4"]["new"].coherence is None
+    assert result.against_baseline["nDCG@4"]["new"].coherence is None
     assert {row[-1] for row in result.rows()} == {""}
 
 
 def test_a_p_value_at_the_level_is_not_significant() -> None:
-    verdict = reciprocal_ranks("00", "11").verdicts["RR"]["new"]
-    p_value = verdict.corrected["randomisation"]
-    assert not verdict.is_significant("randomisation", level=p_value)
-    assert verdict.is_significant("randomisation", level=math.nextafter(p_value, 1))
+    outcome = reciprocal_ranks("00", "11").against_baseline["RR"]["new"]
+    p_value = outcome.corrected["randomisation"]
+    assert not outcome.is_significant("randomisation", level=p_value)
+    assert outcome.is_significant("randomisation", level=math.nextafter(p_value, 1))
 
 
 @pytest.mark.parametrize(("share", "text"), [(0.0, "0%"), (0.004, "1%"), (0.996, "99%")])
 def test_a_share_of_nothing_is_0(share: float, text: str) -> None:
     data, systems = graded(5)
     result = compare("nDCG@3", data, systems)
-    verdict = result.verdicts["nDCG@3"]["new"]
-    assert verdict.coherence is not None
-    tried = replace(verdict.coherence, keeps=share, unanimous=False, difference=0.25)
+    outcome = result.against_baseline["nDCG@3"]["new"]
+    assert outcome.coherence is not None
+    tried = replace(outcome.coherence, keeps=share, unanimous=False, difference=0.25)
     assert coherent_cell(tried) == text
 
 
@@ -151,11 +151,11 @@ def test_the_seed_draws_the_signs() -> None:
     values = result.values["nDCG@3"]
     for comparison, seed in ((result, 0), (compare("nDCG@3", data, systems, seed=7), 7)):
         expected = [paired_difference(values[:, each], values[:, 0], seed=seed) for each in (1, 2)]
-        verdicts = comparison.verdicts["nDCG@3"].values()
+        verdicts = comparison.against_baseline["nDCG@3"].values()
         assert [each.difference for each in verdicts] == expected
     p_values = {
         compare("nDCG@3", data, systems, seed=seed)
-        .verdicts["nDCG@3"]["new"]
+        .against_baseline["nDCG@3"]["new"]
         .difference.p_values["randomisation"]
         for seed in (0, 7)
     }
@@ -215,27 +215,27 @@ def test_queries_without_a_value_are_named_and_counted() -> None:
     assert result.query_ids == ("a", "c", "d")
     assert result.left_out == 1
     assert result.values["RR"].tolist() == [[0.5, 1.0], [1.0, 0.5], [1.0, 1.0]]
-    assert result.verdicts["RR"]["new"].difference.mean == 0.0
+    assert result.against_baseline["RR"]["new"].difference.mean == 0.0
 
 
 def test_moved_queries_are_at_most_five_of_each_kind_by_size() -> None:
     # The first query gains, the third loses, the others stay as they are.
     result = reciprocal_ranks("0011010101", "1001010101")
-    assert result.verdicts["RR"]["new"].moved == (0, 2)
+    assert result.against_baseline["RR"]["new"].moved == (0, 2)
     nothing = reciprocal_ranks("0110", "0110")
-    assert nothing.verdicts["RR"]["new"].moved == ()
+    assert nothing.against_baseline["RR"]["new"].moved == ()
     # Of equal gains the first five queries, of equal losses the last.
     letters = np.random.default_rng(0).choice(["01", "00", "11", "10"], 60)
     result = reciprocal_ranks(
         "".join(each[0] for each in letters), "".join(each[1] for each in letters)
     )
     gained, lost = (np.flatnonzero(letters == each).tolist() for each in ("01", "10"))
-    assert result.verdicts["RR"]["new"].moved == (*gained[:5], *lost[:-6:-1])
+    assert result.against_baseline["RR"]["new"].moved == (*gained[:5], *lost[:-6:-1])
 
     data, systems = graded(40)
     result = compare("nDCG@4", data, systems)
     changes = result.values["nDCG@4"][:, 2] - result.values["nDCG@4"][:, 0]
-    moved = result.verdicts["nDCG@4"]["other"].moved
+    moved = result.against_baseline["nDCG@4"]["other"].moved
     best = sorted(changes.tolist(), reverse=True)
     assert best[4] > 0 > best[-5]
     assert [changes[query] for query in moved] == best[:5] + best[:-6:-1]

@@ -16,10 +16,10 @@ RIGHT = {query: {"a": 2.0, "b": 1.0} for query in TRUTH}
 
 def test_wins_are_of_smaller_losses() -> None:
     comparison = compare("TopKLoss(k=1)", TRUTH, {"old": WRONG, "new": RIGHT})
-    difference = comparison.verdicts["TopKLoss(k=1)"]["new"].difference
+    difference = comparison.against_baseline["TopKLoss(k=1)"]["new"].difference
     assert (difference.mean, difference.wins, difference.ties, difference.losses) == (-1, 10, 0, 0)
     back = compare("TopKLoss(k=1)", TRUTH, {"old": RIGHT, "new": WRONG})
-    difference = back.verdicts["TopKLoss(k=1)"]["new"].difference
+    difference = back.against_baseline["TopKLoss(k=1)"]["new"].difference
     assert (difference.mean, difference.wins, difference.losses) == (1, 0, 10)
 
 
@@ -33,10 +33,10 @@ def test_what_gained_comes_first_and_is_green() -> None:
     half = {query: (RIGHT if number < 6 else WRONG)[query] for number, query in enumerate(TRUTH)}
     other = {query: (RIGHT if number >= 4 else WRONG)[query] for number, query in enumerate(TRUTH)}
     comparison = compare("TopKLoss(k=1)", TRUTH, {"old": half, "new": other})
-    verdict = comparison.verdicts["TopKLoss(k=1)"]["new"]
+    outcome = comparison.against_baseline["TopKLoss(k=1)"]["new"]
     # The new system is right from the fifth query on, the old one up to the sixth.
-    assert verdict.moved[:4] == (6, 7, 8, 9)
-    assert set(verdict.moved[4:]) == {0, 1, 2, 3}
+    assert outcome.moved[:4] == (6, 7, 8, 9)
+    assert set(outcome.moved[4:]) == {0, 1, 2, 3}
     judgments = as_judgments(TRUTH)
     assert isinstance(judgments, Judgments)
     pairs = moved_lists(

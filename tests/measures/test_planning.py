@@ -192,7 +192,9 @@ def test_queries_that_a_convention_skips_are_not_in_the_mean() -> None:
     systems = {"old": OLD, "new": NEW}
     compared = compare("nDCG@3", truth, systems, conventions=chosen)
     plan = next_judgments("nDCG@3", truth, OLD, NEW, conventions=chosen)
-    assert plan.difference == pytest.approx(compared.verdicts["nDCG@3"]["new"].difference.mean)
+    assert plan.difference == pytest.approx(
+        compared.against_baseline["nDCG@3"]["new"].difference.mean
+    )
     # q joins the mean if one of its documents is relevant.
     own = [
         compare(
@@ -201,7 +203,7 @@ def test_queries_that_a_convention_skips_are_not_in_the_mean() -> None:
             systems,
             conventions=chosen,
         )
-        .verdicts["nDCG@3"]["new"]
+        .against_baseline["nDCG@3"]["new"]
         .difference.mean
         for u, v, a, w, y in itertools.product((0, 2), (0, 2), (0, 2), (0, 2), (0, 2))
     ]

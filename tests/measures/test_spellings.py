@@ -144,7 +144,7 @@ def test_comparisons_follow_the_names_too() -> None:
     assert "Conventions: trec_eval." in str(result)
     expected = evaluate("nDCG@10", judgments, other, conventions="trec_eval").means["nDCG@10"]
     assert result.summaries["ndcg_cut_10"]["other"].mean == pytest.approx(expected)
-    assert result.verdicts["map"] is result.verdicts[AP]
+    assert result.against_baseline["map"] is result.against_baseline[AP]
     assert compare("nDCG@10", judgments, {"one": one, "other": other}).conventions == "podium"
     mine = compare(
         "AP", judgments, {"one": one, "other": other}, conventions=Conventions(ties="worst")

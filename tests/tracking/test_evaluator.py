@@ -123,8 +123,8 @@ def test_runs_are_compared_as_their_scores() -> None:
     assert comparison.summaries["nDCG@5"]["new"].mean == pytest.approx(
         expected.summaries["nDCG@5"]["new"].mean, rel=1e-12
     )
-    assert comparison.verdicts["nDCG@5"]["new"].difference.p_values == pytest.approx(
-        expected.verdicts["nDCG@5"]["new"].difference.p_values, rel=1e-9
+    assert comparison.against_baseline["nDCG@5"]["new"].difference.p_values == pytest.approx(
+        expected.against_baseline["nDCG@5"]["new"].difference.p_values, rel=1e-9
     )
     shuffled = FRAME.sample(frac=1.0, random_state=1)
     ids["other"], _ = run_evaluation(shuffled.assign(score=shuffled["a"]), predictions="score")

@@ -92,7 +92,7 @@ def test_the_measure_compares_systems_and_the_loss_trains() -> None:
     actual = compare(
         [learned.ndcg, learned.dcg], data, {"bad": random.random(200), "good": labels + 0.0}
     )
-    assert actual.verdicts[repr(learned.ndcg)]["good"].difference.mean > 0
+    assert actual.against_baseline[repr(learned.ndcg)]["good"].difference.mean > 0
     for form in ("rank-one", "by-position"):
         loss = (
             DCGLearn(10.0, form)

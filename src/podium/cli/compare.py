@@ -97,9 +97,9 @@ def compare_command(
     *,
     reading: Reading,
 ) -> None:
-    """Compare systems: means, intervals, tests, effect sizes, and whether the verdict is coherent.
+    """Compare systems: means, intervals, tests, effect sizes, and whether the result is coherent.
 
-    A verdict is coherent if other sensible gains and discounts of DCG agree with it.
+    A result is coherent if other sensible gains and discounts of DCG agree with it.
     """
     # Where the exit status is a decision, an error must not look like one.
     with one_line_errors(2 if require else 1):

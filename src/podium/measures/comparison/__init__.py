@@ -1,1 +1,1 @@
-"""Comparing systems: tests, intervals, the coherence of verdicts, and reports."""
+"""Comparing systems: tests, intervals, the coherence of results, and reports."""

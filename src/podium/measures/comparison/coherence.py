@@ -1,7 +1,7 @@
 """Whether the better of two systems stays ahead under other sensible gains and discounts.
 
 DCG's gains and discounts are conventions, and with more than two grades two sensible choices can
-disagree on which system is better (Zhou et al. 2012, section 3). Here a verdict is checked over
+disagree on which system is better (Zhou et al. 2012, section 3). Here a result is checked over
 a documented family around the measure that was evaluated:
 
 - gains ``(b^label - 1) / (b - 1)``: b = 0 counts every relevant document alike, 1 is linear, 2 is
@@ -14,7 +14,7 @@ Everything else is as in the measure: its cut-off, its pool, how ties are broken
 what a query with nothing relevant counts. The measure itself is a member, and its difference is
 that of the table.
 
-The fraction of the family that keeps the verdict is how much of it is the systems and how much
+The fraction of the family that keeps the result is how much of it is the systems and how much
 the parameters; the nearest member that flips it has the parameters that would do so. Sometimes
 there is a stronger statement: no increasing gains and decreasing discounts put the other system
 ahead. For DCG that is so if the better system has, over all queries, at least as many documents of
@@ -58,7 +58,7 @@ STEEPNESS = tuple(step / 4 for step in range(13))
 _OWN_STEEPNESS = STEEPNESS.index(1.0)
 # Queries at a time: their values under all members are a few megabytes per system.
 _CHUNK = 512
-# A table of more grades and ranks is not made to find out whether DCG's verdict is unanimous.
+# A table of more grades and ranks is not made to find out whether DCG's result is unanimous.
 _MOST_COUNTS = 1 << 22
 _TIE = 1e-12
 
@@ -177,7 +177,7 @@ def coherences(
 
     # Chunks are the same however many threads there are, and so are their sums.
     total = reduce(_Sums.plus, ordered_map(sums, range(0, len(keep), _CHUNK)))
-    return [family.verdict(total, system, int(keep.sum())) for system in range(len(systems) - 1)]
+    return [family.coherence(total, system, int(keep.sum())) for system in range(len(systems) - 1)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,7 +292,7 @@ class _Family:
             0.0 if isinstance(nothing, str) else nothing,
         )
 
-    def verdict(self, sums: _Sums, system: int, queries: int) -> Coherence:
+    def coherence(self, sums: _Sums, system: int, queries: int) -> Coherence:
         """Return the coherence of one system against the first."""
         mean = sums.differences[system] / queries
         variance = np.maximum(sums.squares[system] / queries - mean**2, 0.0)

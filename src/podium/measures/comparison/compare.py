@@ -63,8 +63,8 @@ def compare(
         ...         "new": Rankings.from_columns(*columns, [2, 1, 2, 1]),
         ...     },
         ... )
-        >>> verdict = comparison.verdicts["nDCG@2"]["new"]
-        >>> verdict.difference.wins, verdict.coherence.unanimous
+        >>> outcome = comparison.against_baseline["nDCG@2"]["new"]
+        >>> outcome.difference.wins, outcome.coherence.unanimous
         (2, True)
     """
     if test not in TESTS:

@@ -125,7 +125,7 @@ def as_json(comparison: Comparison, details: Details | None = None) -> str:
                     json_number(comparison.summaries[measure][system].high),
                 ],
                 "values": comparison.values[measure][:, column].tolist(),
-                **_verdict_json(comparison, measure, system),
+                **_difference_json(comparison, measure, system),
             }
             for column, system in enumerate(comparison.systems)
         }
@@ -134,19 +134,19 @@ def as_json(comparison: Comparison, details: Details | None = None) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False)
 
 
-def _verdict_json(comparison: Comparison, measure: Measure, system: str) -> dict[str, Any]:
-    verdict = comparison.verdicts[measure].get(system)
-    if verdict is None:
+def _difference_json(comparison: Comparison, measure: Measure, system: str) -> dict[str, Any]:
+    outcome = comparison.against_baseline[measure].get(system)
+    if outcome is None:
         return {}
-    difference, coherence = verdict.difference, verdict.coherence
+    difference, coherence = outcome.difference, outcome.coherence
     return {
         "difference": difference.mean,
         "difference_interval": [json_number(difference.low), json_number(difference.high)],
         "effect": json_number(difference.effect),
         "wins_ties_losses": [difference.wins, difference.ties, difference.losses],
         "p_values": dict(difference.p_values),
-        "p_values_holm": dict(verdict.corrected),
-        "p_value_tukey": json_number(verdict.tukey),
+        "p_values_holm": dict(outcome.corrected),
+        "p_value_tukey": json_number(outcome.tukey),
         "coherence": None
         if coherence is None
         else {

@@ -74,11 +74,11 @@ def as_html(comparison: Comparison, details: Details | None = None) -> str:
             "</div>",
         ]
     for measure in comparison.measures:
-        if comparison.verdicts[measure]:
+        if comparison.against_baseline[measure]:
             parts.append(f"<h2>{escape(repr(measure))}, query by query</h2><div class='cards'>")
             parts += [
-                _verdict_card(comparison, measure, system, verdict)
-                for system, verdict in comparison.verdicts[measure].items()
+                _difference_card(comparison, measure, system, outcome)
+                for system, outcome in comparison.against_baseline[measure].items()
             ]
             parts.append("</div>")
     if details is not None and details.lists:
@@ -180,8 +180,8 @@ def _main_table(comparison: Comparison, losses: Collection[str]) -> str:
     return f"<div class='wide'><table><tr>{head}</tr>{''.join(rows)}</table></div>"
 
 
-def _verdict_card(
-    comparison: Comparison, measure: Measure, system: str, verdict: BaselineComparison
+def _difference_card(
+    comparison: Comparison, measure: Measure, system: str, outcome: BaselineComparison
 ) -> str:
     column = comparison.systems.index(system)
     differences = comparison.values[measure][:, column] - comparison.values[measure][:, 0]
@@ -191,13 +191,13 @@ def _verdict_card(
             differences, comparison.query_ids, larger_is_better=measure.larger_is_better
         ),
         "<h3>Queries that moved most</h3>",
-        _moved_table(comparison, verdict, differences, measure.larger_is_better),
+        _moved_table(comparison, outcome, differences, measure.larger_is_better),
     ]
-    if verdict.coherence is not None:
+    if outcome.coherence is not None:
         parts += [
             "<h3>Other gains and discounts</h3>",
             grid_chart(
-                verdict.coherence.differences[: len(BASES)],
+                outcome.coherence.differences[: len(BASES)],
                 BASES,
                 STEEPNESS,
                 "gain base",
@@ -209,12 +209,12 @@ def _verdict_card(
 
 def _moved_table(
     comparison: Comparison,
-    verdict: BaselineComparison,
+    outcome: BaselineComparison,
     differences: np.ndarray,
     larger_is_better: bool,
 ) -> str:
     rows = []
-    for query in verdict.moved:
+    for query in outcome.moved:
         change = differences[query]
         tone = "up" if (change > 0) == larger_is_better else "down"
         rows.append(

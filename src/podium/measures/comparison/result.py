@@ -92,7 +92,7 @@ class BaselineComparison:
     @cached_property
     def corrected(self) -> Mapping[TestName, float]:
         """The p-values after Holm's correction over all systems of this measure."""
-        others = self.comparison.verdicts[self.measure]
+        others = self.comparison.against_baseline[self.measure]
 
         def correct(test: TestName) -> float:
             p_values = [each.difference.p_values[test] for each in others.values()]
@@ -203,7 +203,7 @@ class Comparison:
         )
 
     @cached_property
-    def verdicts(self) -> ByMeasure[Mapping[str, BaselineComparison]]:
+    def against_baseline(self) -> ByMeasure[Mapping[str, BaselineComparison]]:
         """For each measure, by any of its names, each other system against the baseline."""
         return ByMeasure(
             {
@@ -272,8 +272,8 @@ class Comparison:
                     f"{summary.mean:.4f}",
                     _interval(summary.low, summary.high),
                 ]
-                verdict = self.verdicts[measure].get(system)
-                row += [""] * len(HEADINGS[4:]) if verdict is None else self._against(verdict)
+                outcome = self.against_baseline[measure].get(system)
+                row += [""] * len(HEADINGS[4:]) if outcome is None else self._against(outcome)
                 rows.append(row)
         return rows
 
@@ -298,15 +298,15 @@ class Comparison:
     def _record(self, measure: Measure, system: str) -> dict[str, Any]:
         summary = self.summaries[measure][system]
         record = {"measure": repr(measure), "system": system, **vars(summary)}
-        verdict = self.verdicts[measure].get(system)
-        if verdict is not None:
-            difference = verdict.difference
+        outcome = self.against_baseline[measure].get(system)
+        if outcome is not None:
+            difference = outcome.difference
             record |= {
                 "difference": difference.mean,
                 "difference_low": difference.low,
                 "difference_high": difference.high,
-                "p_holm": verdict.corrected[self.test],
-                "p_tukey": None if math.isnan(verdict.tukey) else verdict.tukey,
+                "p_holm": outcome.corrected[self.test],
+                "p_tukey": None if math.isnan(outcome.tukey) else outcome.tukey,
                 "effect_size": difference.effect,
                 "wins": difference.wins,
                 "ties": difference.ties,
@@ -314,17 +314,17 @@ class Comparison:
             }
         return record
 
-    def _against(self, verdict: BaselineComparison) -> list[str]:
-        difference = verdict.difference
-        mark = "*" if verdict.is_significant(self.test) else ""
+    def _against(self, outcome: BaselineComparison) -> list[str]:
+        difference = outcome.difference
+        mark = "*" if outcome.is_significant(self.test) else ""
         return [
             f"{difference.mean:+.4f}{mark}",
             _interval(difference.low, difference.high, "+"),
-            f"{verdict.corrected[self.test]:.3g}",
-            "-" if math.isnan(verdict.tukey) else f"{verdict.tukey:.3g}",
+            f"{outcome.corrected[self.test]:.3g}",
+            "-" if math.isnan(outcome.tukey) else f"{outcome.tukey:.3g}",
             "-" if math.isnan(difference.effect) else f"{difference.effect:+.2f}",
             f"{difference.wins}/{difference.ties}/{difference.losses}",
-            coherent_cell(verdict.coherence),
+            coherent_cell(outcome.coherence),
         ]
 
 
@@ -392,8 +392,8 @@ def notes(comparison: Comparison) -> list[str]:
         "and decreasing discounts put the other one ahead.",
     ]
     for measure in comparison.measures:
-        for system, verdict in comparison.verdicts[measure].items():
-            coherence = verdict.coherence
+        for system, outcome in comparison.against_baseline[measure].items():
+            coherence = outcome.coherence
             if coherence is not None and coherence.nearest is not None:
                 sentences.append(
                     f"{measure!r}: {system} against {comparison.baseline} flips with "

@@ -102,10 +102,10 @@ def moved_lists(
     depth = min(measure.cut_off or _DEPTH, _DEPTH)
     labels = _labels(judgments)
     pairs = []
-    for system, verdict in comparison.verdicts[measure].items():
+    for system, outcome in comparison.against_baseline[measure].items():
         column = comparison.systems.index(system)
         values = comparison.values[measure]
-        for query in verdict.moved:
+        for query in outcome.moved:
             name = comparison.query_ids[query]
             old, new = (_ranked(systems[each], name) for each in (comparison.baseline, system))
             difference = float(values[query, column] - values[query, 0])
