@@ -15,17 +15,17 @@ from podium.judging import (
     AnswerLog,
     AuditSample,
     Grade,
+    HumanLabels,
     ModelAnswer,
     Outcome,
     Session,
     SessionFile,
     Verdict,
-    Votes,
     alt_test,
     audit,
     audit_page,
     draw_units,
-    people_votes,
+    human_labels,
     plan_audit,
     read_sheet,
     write_sheet,
@@ -308,7 +308,7 @@ def test_intervals_resample_queries():
         for answer in answers
         for n in range(10)
     ]
-    many: Votes = {
+    many: HumanLabels = {
         name: {(q, f"{d}-{n}"): value for (q, d), value in each.items() for n in range(10)}
         for name, each in votes.items()
     }
@@ -486,7 +486,7 @@ def test_votes_in_logs():
         Verdict("a", "b", Outcome.TIE, "tiny"),
         Grade("a", 3, "bob"),
     ]
-    assert people_votes({"q": log}, without="tiny") == {
+    assert human_labels({"q": log}, without="tiny") == {
         "ann": {("q", "a", "b"): -1.0}, "bob": {("q", "a"): 3.0}
     }  # fmt: skip
 
@@ -674,5 +674,5 @@ def test_what_one_person_undoes_is_their_own(tmp_path):
 
 def test_people_without_a_name_count():
     log = {"q": [Grade("a", 2), Grade("b", 1, "model")]}
-    assert people_votes(log) == {"": {("q", "a"): 2.0}, "model": {("q", "b"): 1.0}}
-    assert people_votes(log, without="model") == {"": {("q", "a"): 2.0}}
+    assert human_labels(log) == {"": {("q", "a"): 2.0}, "model": {("q", "b"): 1.0}}
+    assert human_labels(log, without="model") == {"": {("q", "a"): 2.0}}

@@ -19,7 +19,7 @@ from podium.data.html_text import plain_text
 from podium.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
-    from podium.judging import Audit, AuditPlan, Unit, Votes
+    from podium.judging import Audit, AuditPlan, HumanLabels, Unit
 
 
 def audit_command(
@@ -170,8 +170,8 @@ def _write_sample(units: list[Unit], sheet: str, pool: CandidatePool, seed: int)
     write_sheet(units, texts, queries, sheet, seed=seed)
 
 
-def _votes(paths: list[str], model: str) -> Votes:
-    from podium.judging import SessionFile, people_votes, read_sheet
+def _votes(paths: list[str], model: str) -> HumanLabels:
+    from podium.judging import SessionFile, human_labels, read_sheet
 
     votes: dict[str, dict[tuple[str, ...], float]] = {}
     for name in paths:
@@ -190,7 +190,7 @@ def _votes(paths: list[str], model: str) -> Votes:
             with SessionFile.open(file) as journal:
                 query = str(journal.about.get("query_id", "q"))
                 # Each log by itself: what is undone is named by its position there.
-                cast = people_votes({query: journal.session.log}, without=model)
+                cast = human_labels({query: journal.session.log}, without=model)
             for person, own in cast.items():
                 votes.setdefault(person, {}).update(own)
     return votes

@@ -21,7 +21,7 @@ from podium.judging.auditing.audit import Audit, audit
 from podium.judging.auditing.conclusion import Conclusion
 from podium.judging.auditing.plan import AuditPlan, plan_audit
 from podium.judging.auditing.report import audit_page
-from podium.judging.auditing.sample import AuditSample, Unit, Votes, people_votes
+from podium.judging.auditing.sample import AuditSample, HumanLabels, Unit, human_labels
 from podium.judging.auditing.sheet import draw_units, read_sheet, write_sheet
 from podium.judging.bradley_terry import Duels, Posterior, fit_bradley_terry
 from podium.judging.contradictions import Contradiction
@@ -78,6 +78,7 @@ __all__ = [
     "Grader",
     "GradingSession",
     "Habits",
+    "HumanLabels",
     "Mark",
     "ModelAnswer",
     "Outcome",
@@ -94,7 +95,6 @@ __all__ = [
     "Undo",
     "Unit",
     "Verdict",
-    "Votes",
     "Workload",
     "active_entries",
     "alt_test",
@@ -110,12 +110,12 @@ __all__ = [
     "fit_bradley_terry",
     "grade_judgments",
     "grade_session",
+    "human_labels",
     "injection_flags",
     "judge_session",
     "k_ndcg",
     "log_preferences",
     "model_scores",
-    "people_votes",
     "plan_audit",
     "preference_judgments",
     "read_answers",

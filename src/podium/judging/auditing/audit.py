@@ -14,7 +14,7 @@ from podium.judging.auditing import figures
 from podium.judging.auditing.alt_test import AltTest, alt_test
 from podium.judging.auditing.conclusion import Conclusion, conclude
 from podium.judging.auditing.intervals import cluster_interval
-from podium.judging.auditing.sample import AuditSample, Votes
+from podium.judging.auditing.sample import AuditSample, HumanLabels
 from podium.judging.models.answer_log import ModelAnswer
 from podium.kernels import Ints
 
@@ -87,7 +87,7 @@ class Audit:
 
 def audit(
     answers: Sequence[ModelAnswer],
-    people: Votes,
+    people: HumanLabels,
     *,
     model: str | None = None,
     rubric: str | None = None,
@@ -101,7 +101,7 @@ def audit(
 
     Args:
         answers: The model's answers, by one rubric: see `read_answers`.
-        people: What each person said of each unit: see `people_votes`. They must not have seen
+        people: What each person said of each unit: see `human_labels`. They must not have seen
             the model's answers.
         model: The model, if the answers are by several.
         rubric: The rubric's name, with or without its version, or its hash, if there are several.

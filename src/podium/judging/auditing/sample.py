@@ -20,7 +20,7 @@ from podium.kernels import Doubles, Ints
 Unit: TypeAlias = tuple[str, ...]
 """A query and a document, or a query and two documents in alphabetical order."""
 
-Votes: TypeAlias = Mapping[str, Mapping[Unit, float]]
+HumanLabels: TypeAlias = Mapping[str, Mapping[Unit, float]]
 """To each person what they said of each unit: a grade, or 1 if the first document is better."""
 
 
@@ -109,7 +109,7 @@ def _mean(values: Sequence[float | None]) -> float:
     return float(np.mean(known)) if known else float("nan")
 
 
-def people_votes(logs: Mapping[str, Iterable[Entry]], *, without: str | None = None) -> Votes:
+def human_labels(logs: Mapping[str, Iterable[Entry]], *, without: str | None = None) -> HumanLabels:
     """The standing verdicts and grades of people in many queries' logs.
 
     Args:
@@ -118,7 +118,7 @@ def people_votes(logs: Mapping[str, Iterable[Entry]], *, without: str | None = N
 
     Example:
         >>> log = [Verdict("b", "a", OUTCOMES["A"], "ann"), Grade("a", 2, "bob")]
-        >>> people_votes({"q": log})
+        >>> human_labels({"q": log})
         {'ann': {('q', 'a', 'b'): -1.0}, 'bob': {('q', 'a'): 2.0}}
     """
     votes: dict[str, dict[Unit, float]] = {}
@@ -161,7 +161,7 @@ class AuditSample:
     def of(
         cls,
         answers: Sequence[ModelAnswer],
-        people: Votes,
+        people: HumanLabels,
         *,
         model: str | None = None,
         rubric: str | None = None,

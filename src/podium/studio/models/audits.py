@@ -8,8 +8,8 @@ from dataclasses import asdict
 
 from sqlalchemy import Connection, delete, exists, insert, select
 
-from podium.judging import Audit, ModelAnswer, Unit, audit, people_votes
-from podium.judging.auditing.sample import Votes
+from podium.judging import Audit, ModelAnswer, Unit, audit, human_labels
+from podium.judging.auditing.sample import HumanLabels
 from podium.studio.accounts.identity import Member
 from podium.studio.jobs.queue import UNDER_WAY, JobContext, enqueue
 from podium.studio.json_types import JsonObject
@@ -77,7 +77,7 @@ def run_audit(work: JobContext) -> None:
         for answer in all_answers(work.engine, row.id)
         if (answer.query_id, *sorted(answer.items)) in judged_by_model
     ]
-    content = _content(answers, people_votes(logs))
+    content = _content(answers, human_labels(logs))
     names = reading(work.engine, lambda c: _names(c, content))
 
     def keep(connection: Connection) -> None:
@@ -107,7 +107,7 @@ def _unit(query: str, items: list[str], entry: QueryLogEntry) -> Unit:
     return (query, *sorted(items[at] for at in positions))
 
 
-def _content(answers: list[ModelAnswer], votes: Votes) -> JsonObject:
+def _content(answers: list[ModelAnswer], votes: HumanLabels) -> JsonObject:
     """An audit as JSON."""
     judged = {(answer.query_id, *sorted(answer.items)) for answer in answers if answer.label}
     shared = {unit for units in votes.values() for unit in units if unit in judged}
