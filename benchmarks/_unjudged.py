@@ -18,7 +18,7 @@ BOUNDED = (
     "nDCG@3", "nDCG", "DCG@3", "NGain", "LevelNDCG", "kNDCG(k=3)", "ERR@3", "ERR",
     "kERR(k=3)", "AP", "AP@2", "YAAP", "bpref", "InfAP", "RR", "Success@2", "P@2", "P", "R@2",
     "Rprec", "RelP@2", "SetAP", "SetF", "RBP", "GradedRBP", "IPrec(recall=0.5)", "AvgIPrec",
-    "BinGain", "Compat", "TopKLoss(k=2)", "WKT(k=3)", "Utility", "Judged@2",
+    "BinGain", "Compat", "TopKLoss(k=2)", "WKT(k=3)", "SetUtility", "Judged@2",
 )  # fmt: skip
 """The measures that have bounds however many documents are unjudged."""
 _THIRDS = {"nDCG@10": 8, "P@10": 3, "RR@10": 3}

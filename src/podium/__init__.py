@@ -57,10 +57,10 @@ if TYPE_CHECKING:
     from podium.measures import Rprec as Rprec
     from podium.measures import SetAP as SetAP
     from podium.measures import SetF as SetF
+    from podium.measures import SetUtility as SetUtility
     from podium.measures import Success as Success
     from podium.measures import TopKLoss as TopKLoss
     from podium.measures import Unjudged as Unjudged
-    from podium.measures import Utility as Utility
     from podium.measures import bpref as bpref
     from podium.measures import compare as compare
     from podium.measures import kERR as kERR
@@ -113,7 +113,7 @@ _MODULE_OF = {
         "errors": "ArgumentError DataError MissingPackageError PodiumError",
         "measures": "AP AvgIPrec BinGain Compat DCG ERR GMAP GMbpref GradedRBP IPrec InfAP Judged "
         "LevelNDCG NGain NumNonrelRet NumQ NumRel NumRelRet NumRet P R RBP RBPResidual RR RelNDCG "
-        "RelP Rprec SetAP SetF Success TopKLoss Unjudged Utility WKT YAAP bpref compare evaluate "
+        "RelP Rprec SetAP SetF Success TopKLoss Unjudged SetUtility WKT YAAP bpref compare evaluate "
         "kERR kNDCG nDCG ppref rpref wpref",
         "rankers": "BoostedRanker CascadeRanker LinearRanker NeuralRanker TreeRanker load_ranker",
         "threads": "thread_count",
@@ -165,11 +165,11 @@ __all__ = [
     "Rprec",
     "SetAP",
     "SetF",
+    "SetUtility",
     "Success",
     "TopKLoss",
     "TreeRanker",
     "Unjudged",
-    "Utility",
     "__version__",
     "aggregation",
     "bpref",

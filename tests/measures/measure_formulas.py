@@ -326,7 +326,7 @@ FORMULAS: dict[str, Formula] = {
     "RBPResidual(p=0.7)": lambda ranked, _pool: residual(ranked, 0.7),
     "Unjudged": lambda ranked, _pool: ranked.count(None) / len(ranked) if ranked else 0.0,
     "Unjudged@3": lambda ranked, _pool: ranked[:3].count(None) / 3,
-    "Utility(weights=(2, -1, -0.5, 0.1), collection=100)": utility,
+    "SetUtility(weights=(2, -1, -0.5, 0.1), collection=100)": utility,
     "NumQ": lambda _ranked, _pool: 1.0,
     "NumRet": lambda ranked, _pool: float(len(ranked)),
     "NumRel": lambda _ranked, pool: float(hits_of(pool)),

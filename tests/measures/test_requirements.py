@@ -366,11 +366,11 @@ def test_what_a_system_without_results_has_is_measured_on_the_compared_queries()
     assert not require(comparison, "TopKLoss(k=3) <= baseline + 0.4").shown
 
     # Documents that are rightly left out count here: without results the mean is 999.5.
-    utility = "Utility(weights=(1,-1,0,1),collection=1000)"
+    utility = "SetUtility(weights=(1,-1,0,1),collection=1000)"
     comparison = compare(utility, truth, {"old": good, "new": one})
     empty = [1000.0 - judged["a"] for judged in truth.values()]
     assert comparison.empty_values[utility].tolist() == empty
-    strict = "Utility(weights=(1,-1,-1,0))"
+    strict = "SetUtility(weights=(1,-1,-1,0))"
     comparison = compare(strict, truth, {"old": {"q1": {"a": 1.0}, "q3": {"a": 1.0}}, "new": one})
     with pytest.raises(ArgumentError, match=r"finds nothing.*Give a bound above -0\.5, or"):
         require(comparison, f"{strict} >= -0.6")
@@ -600,7 +600,7 @@ def test_signs_may_be_those_of_a_text_processor() -> None:
         read = Requirement.parse(text)
         assert replace(read, text=typed.text) == typed
     assert Requirement.parse("TopKLoss(k=3) \u2264 0.5").offset == 0.5
-    assert Requirement.parse("Utility >= \u22120.5").offset == -0.5
+    assert Requirement.parse("SetUtility >= \u22120.5").offset == -0.5
     # The names of slices stay as they are.
     assert Requirement.parse("RR > baseline in kind=a\u2013b").value == "a\u2013b"
 

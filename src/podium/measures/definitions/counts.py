@@ -66,7 +66,7 @@ def _four_numbers(value: object) -> tuple[float, ...]:
 
 
 @measure(aliases=("utility",), expected=True, monotone=True)
-def Utility(  # noqa: N802
+def SetUtility(  # noqa: N802
     labels: Floats,
     ideal: Floats,
     size: int,
@@ -85,7 +85,7 @@ def Utility(  # noqa: N802
 ) -> float:
     r"""The worth of a ranking as a set: weights times the counts of the contingency table.
 
-    $$\mathrm{Utility} = w_1 h + w_2 (n - h) + w_3 (R - h) + w_4 (N + h - n - R)$$
+    $$\mathrm{SetUtility} = w_1 h + w_2 (n - h) + w_3 (R - h) + w_4 (N + h - n - R)$$
 
     with h relevant documents among n that are ranked, R relevant ones in all, and N documents in
     the collection.
