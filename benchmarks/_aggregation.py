@@ -305,14 +305,14 @@ def _draw(points: list[Point]) -> None:
     from matplotlib import pyplot as plt
 
     figure, axis = plt.subplots(figsize=(7, 4.2))
-    for colour, method in enumerate(dict.fromkeys(point.method for point in points)):
+    for color, method in enumerate(dict.fromkeys(point.method for point in points)):
         for rankers, style in ((4, "--"), (25, "-")):
             chosen = [p for p in points if p.method == method and p.rankers == rankers]
             axis.plot(
                 [point.documents for point in chosen],
                 [point.seconds for point in chosen],
                 style,
-                color=f"C{colour}",
+                color=f"C{color}",
                 marker=".",
                 label=f"{method}, {rankers} rankers",
             )

@@ -146,7 +146,7 @@ def _measure(curve: Curve, documents: int, k: int | None) -> Point:
 
 
 def _processor_seconds(function: Callable[[], object]) -> float:
-    """The least of a few runs: what neighbours on the machine take is not the loss's cost."""
+    """The least of a few runs: what neighbors on the machine take is not the loss's cost."""
     seconds = []
     for _ in range(5):
         start = time.process_time()

@@ -19,7 +19,7 @@ def draw(points: Sequence[Point]) -> None:
     from matplotlib import pyplot as plt
 
     names = list(dict.fromkeys(point.loss for point in points))
-    colours = plt.colormaps["tab20"](range(20))
+    colors = plt.colormaps["tab20"](range(20))
     largest = max(point.documents for point in points)
     panels: list[tuple[str, str, Callable[[Point], object], str]] = [
         ("order of the top 10", "documents of a query", lambda p: p.k == 10, "documents"),
@@ -37,7 +37,7 @@ def draw(points: Sequence[Point]) -> None:
             if len(chosen) > 1:
                 xs = sorted(chosen)
                 style = "--" if index >= 10 else "-"
-                axis.plot(xs, [chosen[x] for x in xs], style, color=colours[index], label=name)
+                axis.plot(xs, [chosen[x] for x in xs], style, color=colors[index], label=name)
         axis.set(xscale="log", yscale="log", title=title, xlabel=label)
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("milliseconds a query, one thread")

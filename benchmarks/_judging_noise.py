@@ -32,13 +32,13 @@ def draw(path: Path, title: str, curves: Mapping[str, NDArray[np.float64]]) -> N
     """Draw the mean of each way against the budget, a band of a standard error around it."""
     plt = pyplot()
     figure, axis = plt.subplots(figsize=(8.2, 4.6))
-    colours = plt.colormaps["tab10"].colors
+    colors = plt.colormaps["tab10"].colors
     for index, (name, values) in enumerate(curves.items()):
         means, errors = mean_and_error(values)
         ours = name in PODIUM
-        style = {"color": colours[index], "linestyle": "-" if ours else "--", "label": name}
+        style = {"color": colors[index], "linestyle": "-" if ours else "--", "label": name}
         axis.plot(BUDGETS, means, linewidth=2.4 if name.startswith("careful") else 1.4, **style)
-        axis.fill_between(BUDGETS, means - errors, means + errors, color=colours[index], alpha=0.12)
+        axis.fill_between(BUDGETS, means - errors, means + errors, color=colors[index], alpha=0.12)
     axis.set(title=title, xlabel="judgments", ylabel="κ-NDCG@10", ylim=(0, 1))
     axis.grid(alpha=0.3)
     axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)

@@ -24,7 +24,7 @@ import torch
 from benchmarks._assessor_data import judged_passages
 from podium.data import Dataset, Rankings
 from podium.data.atomic import atomic_write
-from podium.data.normalise import normalise_features
+from podium.data.normalize import normalize_features
 from podium.kernels import Doubles
 from podium.measures import Comparison, compare, plan_queries
 from podium.rankers import LinearRanker, TextRanker
@@ -124,7 +124,7 @@ def _peer(fold: int) -> Doubles:
     pairs, labels, topics = training_rows(fold)
     model = CrossEncoder(minilm(), num_labels=1, max_length=192, device="cpu")
     criterion = LambdaLoss(model, mini_batch_size=8)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=_LEARNING_RATE, weight_decay=0.01)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=_LEARNING_RATE, weight_decay=0.01)
     queries = list(dict.fromkeys(topics))
     rng = np.random.default_rng(0)
     orders = [rng.permutation(len(queries)) for _ in range(_EPOCHS)]
@@ -139,17 +139,17 @@ def _peer(fold: int) -> Doubles:
         share = (done + 1) / (warmup + 1)
         if done >= warmup:
             share = (len(batches) - done) / (len(batches) - warmup)
-        optimiser.param_groups[0]["lr"] = _LEARNING_RATE * share
+        optimizer.param_groups[0]["lr"] = _LEARNING_RATE * share
         rows = [
             [row for row, topic in enumerate(topics) if topic == queries[each]] for each in batch
         ]
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         criterion(
             [[pairs[own[0]][0] for own in rows], [[pairs[row][1] for row in own] for own in rows]],
             [torch.tensor([float(labels[row]) for row in own]) for own in rows],
         ).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
+        optimizer.step()
     return np.asarray(
         model.predict(test_rows(fold)[1], activation_fn=torch.nn.Identity(), batch_size=16),
         np.float64,
@@ -208,7 +208,7 @@ def stacked(methods: list[Scores]) -> Scores:
     labels = np.array([data.grades[topic][each] for topic, each in rows])
     sizes = [len(candidates()[topic]) for topic in folds]
     offsets = np.concatenate(([0], np.cumsum(sizes)))
-    features = normalise_features(features.astype(np.float32), offsets, "z-score")
+    features = normalize_features(features.astype(np.float32), offsets, "z-score")
     topics = np.array([topic for topic, _ in rows])
     fold = np.array([folds[topic] for topic in topics])
     result: Scores = {}
@@ -265,7 +265,7 @@ def table(compared: Comparison) -> list[str]:
             needed = _needed(compared, name, difference.mean)
             line += (
                 f" ({difference.mean:+.4f}, 95 % {difference.low:+.4f} to {difference.high:+.4f}, "
-                f"p {difference.p_values['randomisation']:.3f}, wins {difference.wins}, losses "
+                f"p {difference.p_values['randomization']:.3f}, wins {difference.wins}, losses "
                 f"{difference.losses}, deviation {deviation:.3f}, topics for 80 % power: {needed})"
             )
         lines.append(line)

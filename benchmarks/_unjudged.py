@@ -41,8 +41,8 @@ def _cases(random: np.random.Generator, cases: int) -> tuple[Judgments, Rankings
             listed = random.permutation(documents)[:size].tolist()
             # Few scores, so some are tied.
             run += [(query, each, float(random.integers(0, 8))) for each in listed]
-    labelled, *runs = (list(zip(*rows, strict=True)) for rows in columns)
-    return Judgments.from_columns(*labelled), *(Rankings.from_columns(*run) for run in runs)  # type: ignore[return-value]
+    labeled, *runs = (list(zip(*rows, strict=True)) for rows in columns)
+    return Judgments.from_columns(*labeled), *(Rankings.from_columns(*run) for run in runs)  # type: ignore[return-value]
 
 
 def bound_violations(name: str, cases: int, *, seed: int, conventions: str = "podium") -> int:

@@ -114,7 +114,7 @@ def _adding_up(report: Report, collection: str, train: Dataset, test: Dataset, q
                         change,
                         float(explanation.scores[order[0]]),
                     )
-        what = f"{collection}, {name}: contributions of neighbours miss the difference by"
+        what = f"{collection}, {name}: contributions of neighbors miss the difference by"
         report.check(what, worst, 1e-6, at_least=False, unit="")
         if left_by_rounding > 1e-12:
             what = f"{collection}, {name}: left by rounding and spread, as a share of the scores"

@@ -54,7 +54,7 @@ SIZES = (20, 50, 200, 1000)
 _RANGE = 0.999
 _WIDEST = 0.125
 """A share of .05 that may be anything between 0 and .17 says nothing: such a row is no target."""
-_TESTS: tuple[TestName, ...] = ("t", "randomisation", "wilcoxon", "sign")
+_TESTS: tuple[TestName, ...] = ("t", "randomization", "wilcoxon", "sign")
 
 
 @dataclass
@@ -189,16 +189,16 @@ def wilcoxon_size(count: int) -> tuple[float, ...]:
     return tuple(float(ways[p_values < level].sum()) for level in LEVELS)
 
 
-def randomisation_sizes(differences: Iterable[Doubles]) -> list[float]:
-    """The mean exact size of the randomisation test, given the sizes of the differences."""
-    return _mean([_randomisation_size(np.abs(each)) for each in differences])
+def randomization_sizes(differences: Iterable[Doubles]) -> list[float]:
+    """The mean exact size of the randomization test, given the sizes of the differences."""
+    return _mean([_randomization_size(np.abs(each)) for each in differences])
 
 
 def _mean(rows: Sequence[Sequence[float]]) -> list[float]:
     return [float(np.mean(column)) for column in zip(*rows, strict=True)]
 
 
-def _randomisation_size(sizes: Doubles) -> list[float]:
+def _randomization_size(sizes: Doubles) -> list[float]:
     sums, ways = np.zeros(1), np.ones(1)
     for value in sizes[sizes > 1e-12]:
         # Differences of a few kinds have few sums: equal ones, but for rounding, are one.
@@ -265,10 +265,10 @@ def _expectation(
         if test == "wilcoxon" and size <= 50:
             return wilcoxon_size(size), True, True
         return LEVELS, True, True
-    if name == "like nDCG" and test == "randomisation":
+    if name == "like nDCG" and test == "randomization":
         return LEVELS, True, True
-    if test == "randomisation" and size <= 20:
-        return randomisation_sizes(differences), True, True
+    if test == "randomization" and size <= 20:
+        return randomization_sizes(differences), True, True
     # A t-test of so few and so discrete differences is not what the book says.
     return LEVELS, False, test != "t" or size >= 50
 

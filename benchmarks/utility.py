@@ -257,8 +257,8 @@ def _retraining(report: Report, quick: bool) -> None:
         f"retraining: mean true utility {result.usual:.3f} trained for nDCG@5, {result.ours:.3f} "
         f"for {result.learned.measure}, {result.best:.3f} for the truth itself; difference "
         f"{result.difference.mean:+.3f} ({result.difference.low:+.3f} to "
-        f"{result.difference.high:+.3f}), randomisation test "
-        f"p = {result.difference.p_values['randomisation']:.2g}"
+        f"{result.difference.high:+.3f}), randomization test "
+        f"p = {result.difference.p_values['randomization']:.2g}"
     )
     many = DCGLearn(C=1.0).fit(verdicts(synthetic(300, 1), 40_000, seed=3)).learned_
     report.note(
@@ -272,8 +272,8 @@ def _retraining(report: Report, quick: bool) -> None:
         unit="",
     )
     report.check(
-        "retrained ranker: p of the paired randomisation test",
-        result.difference.p_values["randomisation"],
+        "retrained ranker: p of the paired randomization test",
+        result.difference.p_values["randomization"],
         0.01,
         at_least=False,
         unit="",

@@ -66,11 +66,11 @@ def _circle(parts: Sequence[Dataset]) -> list[Fold]:
 
 
 def _letor_folds(folder: Path) -> list[Fold]:
-    """LETOR 2.0 gives each fold whole, with raw features: normalised here, as its figures were."""
+    """LETOR 2.0 gives each fold whole, with raw features: normalized here, as its figures were."""
     return [
         Fold(
             *(
-                read_letor(folder / f"Fold{fold}.{part}.txt.gz").normalise("min-max")
+                read_letor(folder / f"Fold{fold}.{part}.txt.gz").normalize("min-max")
                 for part in ("training", "validation", "test")
             )
         )
@@ -85,7 +85,7 @@ def _shuffled_folds(data: Dataset) -> list[Fold]:
 
 
 def _sample(folder: Path) -> list[Fold]:
-    return _shuffled_folds(read_letor(folder / "sample.txt.gz").normalise("min-max"))
+    return _shuffled_folds(read_letor(folder / "sample.txt.gz").normalize("min-max"))
 
 
 def _lightgbm_example(folder: Path) -> list[Fold]:

@@ -137,7 +137,7 @@ def _write(values: Mapping[str, Any], setup: Setup, _images: Path) -> Written:
         [],
         [
             "## By validation queries\n",
-            "Mean over the data sets of the standardised measure; these decided the default. A "
+            "Mean over the data sets of the standardized measure; these decided the default. A "
             "data set without a column has not run.\n",
             table(
                 ("candidate", "mean", *cases),

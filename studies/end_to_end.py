@@ -34,21 +34,21 @@ DOCUMENTS, K, FEATURES = 50, 10, 12
 CAREFUL = 90
 """Judgments per query of a careful session, about as many as the default needs."""
 
-Labelled = tuple[Floats, float]
+Labeled = tuple[Floats, float]
 """The labels of a query's documents, and the seconds they took."""
 
 
-def graded(relevance: Doubles, seed: int) -> Labelled:
+def graded(relevance: Doubles, seed: int) -> Labeled:
     """Every document gets one of five grades, from one person."""
     judge = SimulatedAssessor[int](relevance.tolist(), HABITS["real"], seed=seed)
     grades = [judge.grade(item) for item in range(DOCUMENTS)]
     return np.array(grades, np.float32), DOCUMENTS * GRADE_SECONDS
 
 
-def selected(algorithm: str) -> Callable[[Doubles, int], Labelled]:
+def selected(algorithm: str) -> Callable[[Doubles, int], Labeled]:
     """The ordered top k by a selection algorithm, as all verdicts together make it likeliest."""
 
-    def label(relevance: Doubles, seed: int) -> Labelled:
+    def label(relevance: Doubles, seed: int) -> Labeled:
         judge = SimulatedAssessor[int](relevance.tolist(), HABITS["real"], seed=seed)
         rows: list[tuple[int, int, int, int]] = []
 
@@ -64,7 +64,7 @@ def selected(algorithm: str) -> Callable[[Doubles, int], Labelled]:
     return label
 
 
-def careful(relevance: Doubles, seed: int) -> Labelled:
+def careful(relevance: Doubles, seed: int) -> Labeled:
     """The ordered top k by careful questions, each answered by another person."""
     names = [str(item) for item in range(DOCUMENTS)]
     judge = SimulatedAssessor(dict(zip(names, relevance.tolist(), strict=True)), seed=seed)
@@ -81,7 +81,7 @@ def _top(order: Sequence[int]) -> Floats:
     return from_ranks(ranks, k=K)
 
 
-WAYS: dict[str, Callable[[Doubles, int], Labelled]] = {
+WAYS: dict[str, Callable[[Doubles, int], Labeled]] = {
     "five grades": graded,
     "pairs, heap": selected("heap"),
     "pairs, Podium's default": selected("adaptive"),

@@ -1,7 +1,7 @@
 """What the paper's people may have done: its heap, read in every way that its text leaves open.
 
 Niu et al. 2012 measured 142.76 judgments at 10 of 50. Algorithm 1 does not say how the heap is
-updated, and says nothing of ties, of which Table 2 settles at 63 %: its rows are normalised.
+updated, and says nothing of ties, of which Table 2 settles at 63 %: its rows are normalized.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from studies.leaderboard_models import BETAS, FOCUSED, K
 from studies.plots import pyplot, save
 from studies.standings import ERR, Standing
 
-_COLOURS = {"literature": "#4477aa", "trees": "#228833", "peers": "#cc6677"}
+_COLORS = {"literature": "#4477aa", "trees": "#228833", "peers": "#cc6677"}
 _WORDS = {"literature": "models", "trees": "trees with Podium's losses", "peers": "peers"}
 
 
@@ -67,19 +67,19 @@ def _draw_entries(plt: Any, standings: Sequence[Standing], file: Path) -> Path:
     for axis in axes.flat[len(standings) :]:
         axis.set_visible(False)
     for axis, standing in zip(axes.flat, standings, strict=False):
-        rows = [row for row in standing.rows.values() if row.family in _COLOURS]
+        rows = [row for row in standing.rows.values() if row.family in _COLORS]
         rows.sort(key=lambda row: row.mean(standing.measure))
         for row_number, row in enumerate(rows):
             mean, low, high = standing.interval(row.entry, standing.measure)
-            colour = _COLOURS[row.family]
-            axis.plot([low, high], [row_number, row_number], color=colour, linewidth=1)
-            axis.plot([mean], [row_number], "o", color=colour, markersize=4)
+            color = _COLORS[row.family]
+            axis.plot([low, high], [row_number, row_number], color=color, linewidth=1)
+            axis.plot([mean], [row_number], "o", color=color, markersize=4)
         axis.set_yticks(range(len(rows)), [row.entry for row in rows], fontsize=7)
         axis.set(title=standing.collection, xlabel=standing.measure)
         axis.grid(alpha=0.3, axis="x")
     marks = [
-        axes[0][0].plot([], [], "o", color=colour, label=_WORDS[family])[0]
-        for family, colour in _COLOURS.items()
+        axes[0][0].plot([], [], "o", color=color, label=_WORDS[family])[0]
+        for family, color in _COLORS.items()
     ]
     figure.legend(handles=marks, loc="lower center", ncol=3, frameon=False)
     return save(figure, file, bottom=0.06 / lines)

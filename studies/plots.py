@@ -9,8 +9,8 @@ from typing import Any
 
 from podium.errors import MissingPackageError
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#8c564b")
-"""Told apart by people who see fewer colours, too."""
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#8c564b")
+"""Told apart by people who see fewer colors, too."""
 
 
 @dataclass(frozen=True)
@@ -98,21 +98,21 @@ def draw_panels(
 
 def _draw_panel(axis: Any, panel: Panel) -> None:
     for index, line in enumerate(panel.lines):
-        colour = COLOURS[index % len(COLOURS)]
+        color = COLORS[index % len(COLORS)]
         style = "--" if line.dashed else "-"
         mark = "o" if len(line.across) <= 25 else None
         axis.plot(
             line.across,
             line.values,
             style,
-            color=colour,
+            color=color,
             label=line.name,
             lw=1.6,
             marker=mark,
             ms=3,
         )
         if len(line.low):
-            axis.fill_between(line.across, line.low, line.high, color=colour, alpha=0.14, lw=0)
+            axis.fill_between(line.across, line.low, line.high, color=color, alpha=0.14, lw=0)
     for name, height in panel.marks.items():
         axis.axhline(height, color="#555555", lw=0.8, ls=":")
         axis.annotate(

@@ -60,7 +60,7 @@ def test_sizes_by_hand() -> None:
     # Six queries: 2 / 2^6 is below .05, 2 * 7 / 2^6 is not; nothing is below .01.
     by_hand = pytest.approx((2 / 2**6, 0.0, 0.0))
     assert calibration._sign_size(6) == by_hand
-    assert tuple(calibration._randomisation_size(np.ones(6))) == by_hand
+    assert tuple(calibration._randomization_size(np.ones(6))) == by_hand
     assert calibration.wilcoxon_size(6) == by_hand
     low, high = binomial_range(0.5, 1000)
     assert (low, high) == pytest.approx((0.448, 0.552), abs=0.002)

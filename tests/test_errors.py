@@ -76,7 +76,7 @@ WRONG_CHOICES: dict[str, Callable[[], object]] = {
     "measures: test": lambda: compare("RR", DATA, {"a": np.ones(4), "b": np.ones(4)}, test="z"),
     "measures: one system": lambda: compare("RR", DATA, {"a": np.ones(4)}),
     "measures: seed": lambda: compare(
-        "RR", DATA, {"a": np.arange(4), "b": -np.arange(4)}, test="randomisation", seed=-1
+        "RR", DATA, {"a": np.arange(4), "b": -np.arange(4)}, test="randomization", seed=-1
     ),
     "losses: k": lambda: ListMLE(k=0),
     "losses: name": lambda: parse_loss("ListMLP"),
@@ -180,5 +180,5 @@ def test_names_of_the_package() -> None:
     assert podium.MissingPackageError is MissingPackageError
     assert "data" in dir(podium)
     assert podium.data.Dataset.__name__ == "Dataset"
-    with pytest.raises(AttributeError, match="no attribute 'colour'"):
-        podium.colour  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'color'"):
+        podium.color  # type: ignore[attr-defined]  # noqa: B018

@@ -113,8 +113,8 @@ _MODULE_OF = {
         "errors": "ArgumentError DataError MissingPackageError PodiumError",
         "measures": "AP AvgIPrec BinGain Compat DCG ERR GMAP GMbpref GradedRBP IPrec InfAP Judged "
         "LevelNDCG NGain NumNonrelRet NumQ NumRel NumRelRet NumRet P R RBP RBPResidual RR RelNDCG "
-        "RelP Rprec SetAP SetF Success TopKLoss Unjudged SetUtility WKT YAAP bpref compare evaluate "
-        "kERR kNDCG nDCG ppref rpref wpref",
+        "RelP Rprec SetAP SetF SetUtility Success TopKLoss Unjudged WKT YAAP bpref compare "
+        "evaluate kERR kNDCG nDCG ppref rpref wpref",
         "rankers": "BoostedRanker CascadeRanker LinearRanker NeuralRanker TreeRanker load_ranker",
         "threads": "thread_count",
     }.items()

@@ -102,7 +102,7 @@ def test_distance_is_its_formula(case: Case, unranked: Unranked) -> None:
 
 
 @given(weighted_votes(most=8), POLICIES, st.booleans())
-def test_supervised_neighbours_follow_majorities(
+def test_supervised_neighbors_follow_majorities(
     case: Case, unranked: Unranked, refine: bool
 ) -> None:
     table, weights = case

@@ -76,9 +76,9 @@ def test_standard_input_and_output(source: Path, tmp_path: Path) -> None:
 
 
 def test_changes(source: Path, tmp_path: Path) -> None:
-    changes = ("--top-k", 2, "--seed", 7, "--normalise", "z-score")
+    changes = ("--top-k", 2, "--seed", 7, "--normalize", "z-score")
     succeed("convert", source, tmp_path / "out.parquet", *changes)
-    expected = DATA.normalise("z-score").top_k(2, seed=7)
+    expected = DATA.normalize("z-score").top_k(2, seed=7)
     assert_same(read_parquet(tmp_path / "out.parquet", Dataset), expected)
 
 
@@ -133,7 +133,7 @@ def test_control_characters_of_names_are_not_printed(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_wrong_usage_is_exit_code_2(source: Path) -> None:
-    for arguments in (("--top-k", 0), ("--normalise", "rank"), ("--colour", "red")):
+    for arguments in (("--top-k", 0), ("--normalize", "rank"), ("--color", "red")):
         done = podium("convert", source, "out", *arguments)
         assert done.returncode == 2
         assert b"Traceback" not in done.stderr

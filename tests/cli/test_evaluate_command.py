@@ -113,7 +113,7 @@ def test_compare_in_a_pipe_says_what_a_program_has_to_know(folder: Path) -> None
     heading, _, strong = (line.split("\t") for line in printed.splitlines())
     row = dict(zip(heading, strong, strict=True))
     assert (row["test"], row["conventions"], row["system"]) == (
-        "randomisation",
+        "randomization",
         "trec_eval",
         "strong",
     )

@@ -46,17 +46,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory, data: Dataset) -> Path:
     (path / "pandas.tsv").write_text(table(data, "\t", {"query_id": "qid", "label": "rel"}))
     (path / "own.csv").write_text(table(data, ",", own))
     (path / "own.data").write_text(table(data, "\t", own))
-    (path / "unlabelled.csv").write_text(table(data, ",", {}, labels=False))
-    (path / "unlabelled.tsv").write_text(table(data, "\t", {}, labels=False))
-    write_parquet(data, path / "labelled.parquet")
+    (path / "unlabeled.csv").write_text(table(data, ",", {}, labels=False))
+    (path / "unlabeled.tsv").write_text(table(data, "\t", {}, labels=False))
+    write_parquet(data, path / "labeled.parquet")
     import pyarrow.parquet as pq
 
-    full = pq.read_table(path / "labelled.parquet")
-    pq.write_table(full.drop_columns(["label"]), path / "unlabelled.parquet")
-    write_letor(data, path / "labelled.txt")
-    lines = (path / "labelled.txt").read_text().splitlines()
+    full = pq.read_table(path / "labeled.parquet")
+    pq.write_table(full.drop_columns(["label"]), path / "unlabeled.parquet")
+    write_letor(data, path / "labeled.txt")
+    lines = (path / "labeled.txt").read_text().splitlines()
     without = [line.partition(" ")[2] for line in lines]
-    (path / "unlabelled.txt").write_text("# scored tonight\n" + "\n".join(without) + "\n")
+    (path / "unlabeled.txt").write_text("# scored tonight\n" + "\n".join(without) + "\n")
     LinearRanker("ListNet()").fit(data).save(path / "named")
     numbered = Dataset.from_arrays(data.features, data.labels, group=data.sizes)
     LinearRanker("ListNet()").fit(numbered).save(path / "numbered")
@@ -101,15 +101,15 @@ def test_tables_come_back_from_tables(data: Dataset) -> None:
 def test_data_without_labels_are_scored(data: Dataset, ending: str) -> None:
     model = "numbered" if ending == "txt" else "named"
     rows = data.features if ending == "txt" else data
-    scores = np.array(succeed("predict", model, f"unlabelled.{ending}").split(), float)
+    scores = np.array(succeed("predict", model, f"unlabeled.{ending}").split(), float)
     np.testing.assert_allclose(scores, load_ranker(model).predict(rows), rtol=1e-6)
-    run = succeed("predict", model, f"unlabelled.{ending}", "--run").splitlines()
+    run = succeed("predict", model, f"unlabeled.{ending}", "--run").splitlines()
     assert len(run) == data.rows
 
 
 def test_scores_as_json_lines(data: Dataset) -> None:
     rows = [json.loads(line) for line in succeed(
-        "predict", "named", "unlabelled.csv", "--json"
+        "predict", "named", "unlabeled.csv", "--json"
     ).splitlines()]  # fmt: skip
     assert len(rows) == data.rows
     assert (rows[1]["query_id"], rows[1]["document_id"]) == ("00", "d1")
@@ -117,7 +117,7 @@ def test_scores_as_json_lines(data: Dataset) -> None:
 
 
 def test_data_without_labels_are_not_trained_on() -> None:
-    assert "has 0 columns 'label'" in fail("train", "unlabelled.csv", "m", "-s", "linear")
+    assert "has 0 columns 'label'" in fail("train", "unlabeled.csv", "m", "-s", "linear")
 
 
 def test_judgments_and_runs_as_tables(folder: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_table_with_labels_and_scores(folder: Path, data: Dataset) -> None:
     [
         (("describe", "own.csv"), "Name it: --query-column"),
         (("describe", "own.csv", "--query-column", "query"), "has no column 'query'"),
-        (("describe", "labelled.txt", "--query-column", "qid"), "letor has no columns to name"),
+        (("describe", "labeled.txt", "--query-column", "qid"), "letor has no columns to name"),
         (("describe", "own.csv", *OWN[:2], "--group", "x"), "csv has no option --group"),
         (("describe", "bad.csv"), "is not a table with a header line"),
         (("describe", "zero.txt"), "Read with --zero-based"),

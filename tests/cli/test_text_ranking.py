@@ -106,7 +106,7 @@ def test_labels_of_candidates_and_checkpoints(folder: Path) -> None:
     arguments = ("--text", "bert", *SMALL, "--checkpoints", "kept", "--json")
     report = json.loads(succeed("train", "lists.jsonl", "listed", *arguments))
     assert report["training"]["documents"] == 24
-    assert report["training_labels"]["documents_labelled"] == 24
+    assert report["training_labels"]["documents_labeled"] == 24
     assert report["ranker"] == "TextRanker"
     assert (folder / "kept" / "checkpoint.podium").is_file()
     # Continued, with nothing left to do: the measure is that of the epoch before.

@@ -301,7 +301,7 @@ def test_tables_of_text_have_the_columns_of_all_blocks(tmp_path: Path) -> None:
 
 def test_options_of_readers_that_blocks_do_not_have(tmp_path: Path) -> None:
     write_letor(DATA, tmp_path / "a.txt")
-    convert(tmp_path / "a.txt", tmp_path / "b.parquet", unlabelled=True)
+    convert(tmp_path / "a.txt", tmp_path / "b.parquet", unlabeled=True)
     assert_same(read_parquet(tmp_path / "b.parquet", Dataset), read_letor(tmp_path / "a.txt"))
     (tmp_path / "plain.txt").write_text("1 1:0.5\n0 1:0.25\n2 1:1\n")
     convert(tmp_path / "plain.txt", tmp_path / "c.parquet", group=np.array([2, 1]))

@@ -89,7 +89,7 @@ def test_selecting(data: Dataset, draw: st.DataObject) -> None:
     assert_same(data.select(mask), data.select(sorted(chosen)))
 
 
-def test_neighbouring_queries_are_selected_without_a_copy() -> None:
+def test_neighboring_queries_are_selected_without_a_copy() -> None:
     data = small()
     assert np.shares_memory(data.select([1, 2]).features, data.features)
     assert not np.shares_memory(data.select([2, 1]).features, data.features)
@@ -265,7 +265,7 @@ def test_an_empty_data_set() -> None:
     data = Dataset.from_arrays(np.empty((0, 2)), labels=[], qid=[])
     assert (len(data), data.rows, data.feature_names) == (0, 0, ("1", "2"))
     assert data.select([]).equals(data)
-    assert data.normalise().equals(data)
+    assert data.normalize().equals(data)
     assert data.top_k(3).equals(data)
 
 

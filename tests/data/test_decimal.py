@@ -34,7 +34,7 @@ def decimal_texts(draw: st.DrawFn) -> str:
 
 @st.composite
 def texts_near_halfway(draw: st.DrawFn) -> str:
-    """A decimal at, just above or just below the middle of two neighbouring float32 numbers."""
+    """A decimal at, just above or just below the middle of two neighboring float32 numbers."""
     bits = draw(st.integers(0, int(np.float32(LARGEST).view(np.uint32)) - 1))
     low, high = np.array([bits, bits + 1], np.uint32).view(np.float32).tolist()
     middle = (Fraction(low) + Fraction(high)) / 2

@@ -81,7 +81,7 @@ def test_features_may_lie_on_disk(folder: Path, tmp_path: Path) -> None:
     data = ShardSet.open(folder).load(features_file=tmp_path / "features.npy")
     assert isinstance(data.features, np.memmap)
     assert_same(data, DATA)
-    assert_same(data.normalise(), DATA.normalise())
+    assert_same(data.normalize(), DATA.normalize())
     assert describe(data).lowest.tolist() == describe(DATA).lowest.tolist()
     with pytest.raises(DataError, match="cannot be written"):
         ShardSet.open(folder).load(features_file=tmp_path / "absent" / "features.npy")
@@ -241,7 +241,7 @@ WRONG: dict[str, tuple[Change, str]] = {
     "rows of truth": (in_shard(rows=True), "not a positive integer"),
     "queries that do not add up": (in_shard(queries=2), "do not add up"),
     "checksum of nothing": (in_shard(sha256=None), "a name is not a string"),
-    "unknown key of a shard": (in_shard(colour="red"), "unexpected keyword"),
+    "unknown key of a shard": (in_shard(color="red"), "unexpected keyword"),
     "shard of text": (lambda manifest: manifest["shards"].append("x"), "is not a valid manifest"),
     "no shards": (lambda manifest: manifest.update(shards=[]), "do not add up"),
     "shards of null": (lambda manifest: manifest.update(shards=None), "is not a valid manifest"),
@@ -249,7 +249,7 @@ WRONG: dict[str, tuple[Change, str]] = {
     "rows of all": (lambda manifest: manifest.update(rows=10**15), "do not add up"),
     "rows of fractions": (lambda manifest: manifest.update(rows=20.0), "not a positive integer"),
     "queries of all": (lambda manifest: manifest.update(queries=4), "do not add up"),
-    "unknown key": (lambda manifest: manifest.update(colour="red"), "unexpected keyword"),
+    "unknown key": (lambda manifest: manifest.update(color="red"), "unexpected keyword"),
     "names of text": (lambda manifest: manifest.update(feature_names="abc"), "is not a string"),
     "names of numbers": (lambda manifest: manifest.update(feature_names=[1, 2, 3]), "not a string"),
     "a name of features twice": (

@@ -91,8 +91,8 @@ def test_linear_changes_have_their_closed_form(fitted: dict[str, Ranker]) -> Non
     gap = explanation.scores[upper] - explanation.scores[lower]
     changes = smallest_changes(ranker, DATA, "3", int(upper), int(lower))
     assert len(changes) == 6
-    centred = np.concatenate([query.features - query.features.mean(axis=0) for query in DATA])
-    deviations = centred.std(axis=0)
+    centered = np.concatenate([query.features - query.features.mean(axis=0) for query in DATA])
+    deviations = centered.std(axis=0)
     for change in changes:
         column = int(change.feature) - 1
         value = DATA[3].features[lower, column]

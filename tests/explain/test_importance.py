@@ -164,7 +164,7 @@ def test_equal_values_share_their_rank() -> None:
 
 
 def test_each_two_of_a_group_correlate() -> None:
-    """A chain of features, neighbours of which correlate, is not one group."""
+    """A chain of features, neighbors of which correlate, is not one group."""
     random = np.random.default_rng(7)
     steps = random.normal(size=(8, 3000))
     chain = np.cumsum(steps * 0.45, axis=0) + 2 * random.normal(size=3000)

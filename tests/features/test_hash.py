@@ -90,7 +90,7 @@ def test_selections_keep_the_hash_and_other_values_do_not():
     assert rows.select_features(["b"]).definitions_hash == ONE
     assert rows.top_k(3).definitions_hash == ONE
     assert rows.split(0.5, 0.5)[1].definitions_hash == ONE
-    assert rows.normalise().definitions_hash is None
+    assert rows.normalize().definitions_hash is None
 
 
 def test_data_of_different_definitions_are_not_joined(tmp_path: Path):

@@ -43,7 +43,7 @@ def test_comparison() -> None:
     outcome = found.against_baseline["RR"]["new"]
     assert new["difference"] == 0.0 == outcome.difference.mean
     assert (new["wins"], new["ties"], new["losses"]) == (1, 0, 1)
-    assert new["p_holm"] == outcome.corrected["randomisation"]
+    assert new["p_holm"] == outcome.corrected["randomization"]
     assert new["p_tukey"] == outcome.tukey
     assert frame["difference"].isna().tolist() == [True, False] * 2
     assert found.to_arrow().to_pylist()[0]["wins"] is None

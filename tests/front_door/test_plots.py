@@ -66,10 +66,10 @@ def test_importance_of_trees_and_weights_of_linear_rankers() -> None:
     order = np.argsort(-np.abs(linear.coef_))
     titles = [bar.findtext(f"{SVG}title") for bar in bars]
     assert titles == [f"{NAMES[index]}: {linear.coef_[index]:.6g}" for index in order]
-    colours = {
+    colors = {
         linear.coef_[index] > 0: bar.attrib["fill"] for index, bar in zip(order, bars, strict=True)
     }
-    assert len(set(colours.values())) == len(colours) == 2
+    assert len(set(colors.values())) == len(colors) == 2
 
 
 def test_many_features_are_cut() -> None:

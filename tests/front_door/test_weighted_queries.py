@@ -108,7 +108,7 @@ def test_comparison_with_weights() -> None:
     products = (differences * WEIGHTS)[counted]
     sums = [abs(np.dot(signs, products)) for signs in product((-1, 1), repeat=len(products))]
     share = np.mean(np.array(sums) >= abs(products.sum()) - 1e-12)
-    assert dict(outcome.difference.p_values) == {"randomisation": pytest.approx(share)}
+    assert dict(outcome.difference.p_values) == {"randomization": pytest.approx(share)}
     assert np.isnan(outcome.tukey)
     assert outcome.coherence is None
     row = found.to_arrow().to_pylist()[1]
@@ -127,7 +127,7 @@ def test_the_test_is_of_weighted_differences() -> None:
         sums = [abs(np.dot(signs, values)) for signs in product((-1, 1), repeat=8)]
         return float(np.mean(np.array(sums) >= abs(values.sum()) - 1e-12))
 
-    found = paired_difference(one, other, weights=weights).p_values["randomisation"]
+    found = paired_difference(one, other, weights=weights).p_values["randomization"]
     assert found == pytest.approx(share(weights * (one - other)))
     assert found != pytest.approx(share(one - other))
 
@@ -142,12 +142,12 @@ def test_equal_weights_are_no_weights() -> None:
     one, other = (each.against_baseline["RR"]["new"].difference for each in (plain, same))
     assert (other.low, other.high) == pytest.approx((one.low, one.high))
     assert other.effect == pytest.approx(one.effect)
-    assert other.p_values["randomisation"] == pytest.approx(one.p_values["randomisation"])
+    assert other.p_values["randomization"] == pytest.approx(one.p_values["randomization"])
 
 
 @pytest.mark.parametrize("test", ["t", "wilcoxon", "sign"])
 def test_tests_that_weights_make_unsound_are_refused(test: Any) -> None:
-    with pytest.raises(podium.ArgumentError, match="Give test='randomisation'"):
+    with pytest.raises(podium.ArgumentError, match="Give test='randomization'"):
         podium.compare("RR", QRELS, {"a": BASE, "b": RUN}, sample_weight=WEIGHTS, test=test)
 
 
@@ -170,6 +170,6 @@ def test_the_test_keeps_its_level_under_any_weights() -> None:
         weights = rng.lognormal(sigma=2.0, size=12)
         one, other = rng.random((2, 12))
         found = paired_difference(one, other, weights=weights)
-        rejected += found.p_values["randomisation"] <= 0.05
+        rejected += found.p_values["randomization"] <= 0.05
     assert rejected / 1000 <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 1000)
     assert rejected / 1000 >= 0.05 - 4 * np.sqrt(0.05 * 0.95 / 1000)

@@ -126,7 +126,7 @@ def test_time_taken_back_was_spent_all_the_same():
         ({"kind": "verdict", "left": "a", "right": "b", "outcome": 2}, "outcome is 2"),
         ({"kind": "verdict", "left": "a", "right": "a", "outcome": 1}, "with itself"),
         ({"kind": "verdict", "left": 1, "right": "b", "outcome": 1}, "'left' of a verdict is 1"),
-        ({"kind": "bad", "item": "a", "colour": "red"}, "has no 'colour'"),
+        ({"kind": "bad", "item": "a", "color": "red"}, "has no 'color'"),
         ({"kind": "bad", "item": "a", "at": True}, "'at' of a bad is True"),
         ({"kind": "grade", "item": "a", "grade": 10}, "is not a valid grade"),
         ({"kind": "side-by-side", "left": "a", "right": "b", "choice": 3}, "two rankings"),

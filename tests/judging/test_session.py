@@ -108,11 +108,11 @@ def test_many_people_with_ties_find_the_true_top_k(name, worth, data):
     assert result.complete
     assert [relevance[item] for item in result.top] == sorted(worth, reverse=True)[:k]
     assert session.contradictions() == []
-    # With ties kept, labels say exactly what the worths say about any two labelled items.
+    # With ties kept, labels say exactly what the worths say about any two labeled items.
     labels = dict(zip(relevance, result.labels(list(relevance), ties=True).tolist(), strict=True))
-    labelled = [item for item in relevance if labels[item] > 0]
-    for one in labelled:
-        for other in labelled:
+    labeled = [item for item in relevance if labels[item] > 0]
+    for one in labeled:
+        for other in labeled:
             assert (labels[one] > labels[other]) == (relevance[one] > relevance[other])
 
 

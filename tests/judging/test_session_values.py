@@ -32,7 +32,7 @@ def test_a_tie_with_another_place_than_the_last_adds_nothing():
     assert session.result().levels == (("a",), ("b",))
 
 
-def test_neighbours_that_are_tied_share_a_level_and_its_label():
+def test_neighbors_that_are_tied_share_a_level_and_its_label():
     session = ordered(("ab", TIE), ("bc", LEFT), ("cd", LEFT), ("ce", LEFT), k=3)
     result = session.result()
     assert result.levels == (("a", "b"), ("c",))

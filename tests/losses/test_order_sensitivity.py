@@ -110,8 +110,8 @@ def test_proposition_8_chances_of_a_top_are_sums_of_those_of_longer_tops() -> No
                 assert all(preferred) == (scores[i] > scores[j])
 
 
-def _minimiser(loss: Loss, chances: dict[Order, float], start: Doubles) -> Doubles:
-    """The scores that minimise the expected loss."""
+def _minimizer(loss: Loss, chances: dict[Order, float], start: Doubles) -> Doubles:
+    """The scores that minimize the expected loss."""
 
     def expected(scores: Doubles) -> tuple[float, Doubles]:
         result = [(p, _evaluate(loss, scores, order)) for order, p in chances.items()]
@@ -128,13 +128,13 @@ def test_proposition_10_only_the_top_1_loss_finds_the_most_probable_first_object
     """Object 0 is first most often, but is below object 1 more often than above it."""
     chances = {(0, 1, 2): 0.36, (1, 0, 2): 0.32, (2, 1, 0): 0.32}
     start = np.array([0.1, 0.2, 0.3])
-    top_one = _minimiser(KINDS[kind](k=1), chances, start)
+    top_one = _minimizer(KINDS[kind](k=1), chances, start)
     assert np.argmax(top_one) == 0
-    full = _minimiser(KINDS[kind](), chances, start)
+    full = _minimizer(KINDS[kind](), chances, start)
     assert np.argmax(full) != 0
 
 
 def test_list_mle_of_the_first_draw_finds_the_chances_themselves() -> None:
     chances = {(0, 1, 2): 0.5, (1, 0, 2): 0.3, (2, 1, 0): 0.2}
-    scores = _minimiser(ListMLE(k=1), chances, np.zeros(3))
+    scores = _minimizer(ListMLE(k=1), chances, np.zeros(3))
     np.testing.assert_allclose(np.exp(scores) / np.exp(scores).sum(), [0.5, 0.3, 0.2], atol=1e-4)

@@ -72,7 +72,7 @@ def test_margin_scaling_finds_the_most_violated_order(measure: str, ties: str, k
 
 
 def _golden_section(best_at: Callable[[float], Point]) -> float:
-    """Cheng et al.'s search: minimise the variational bound, keep the best order met."""
+    """Cheng et al.'s search: minimize the variational bound, keep the best order met."""
     low, high, ratio = -12.0, 12.0, (math.sqrt(5) - 1) / 2
     met = 0.0
 
@@ -108,7 +108,7 @@ def _upper_hull(points: list[Point]) -> list[Point]:
 
 @pytest.mark.parametrize("measure", ["ndcg", "precision", "ap"])
 def test_slack_scaling_is_the_best_order_for_any_penalty(measure: str) -> None:
-    """Which no golden-section search surpasses; orders that no penalty favours are out of reach."""
+    """Which no golden-section search surpasses; orders that no penalty favors are out of reach."""
     random = np.random.default_rng(5)
     loss = StructuralHinge(measure, "slack", 3)
     short = 0

@@ -250,7 +250,7 @@ def binary_gain(ranked: Sequence[Label], pool: Sequence[float]) -> float:
     return sum(gains) / hits_of(pool) if hits_of(pool) else 0.0
 
 
-def normalised_gain(ranked: Sequence[Label], pool: Sequence[float]) -> float:
+def normalized_gain(ranked: Sequence[Label], pool: Sequence[float]) -> float:
     own = [exponential(known(label)) for label in ranked]
     ideal = [exponential(label) for label in sorted(pool, reverse=True)]
     costs = [max(each, 1.0) for each in ideal] + [1.0] * len(own)
@@ -313,7 +313,7 @@ FORMULAS: dict[str, Formula] = {
     "GMbpref": bpref,
     "YAAP": smoothed,
     "BinGain": binary_gain,
-    "NGain": normalised_gain,
+    "NGain": normalized_gain,
     "RelNDCG": ndcg_at_relevant,
     "LevelNDCG": ndcg_at_levels,
     "SetAP": lambda ranked, pool: precision(ranked, pool) * recall(ranked, pool),

@@ -101,9 +101,9 @@ def test_stars_are_for_p_values_below_a_twentieth() -> None:
         cells = {row[1]: dict(zip(HEADINGS, row, strict=True)) for row in result.rows()}
         # Holm's correction over two systems doubles the smaller p-value.
         outcome = result.against_baseline["RR"]["good"]
-        assert outcome.corrected["randomisation"] == 2 * p
+        assert outcome.corrected["randomization"] == 2 * p
         assert cells["good"]["p (Holm)"] == f"{2 * p:.3g}"
-        assert outcome.is_significant("randomisation") == (2 * p < 0.05)
+        assert outcome.is_significant("randomization") == (2 * p < 0.05)
         assert cells["good"]["difference"] == ("+0.5000*" if 2 * p < 0.05 else "+0.5000")
         assert cells["same"]["difference"] == "+0.0000"
         assert cells["good"]["coherent"] == ""
@@ -119,7 +119,7 @@ def test_stars_are_for_p_values_below_a_twentieth() -> None:
 
 def test_one_query_is_not_significant() -> None:
     data = Dataset.from_arrays(np.zeros((2, 1)), [1, 0], group=[2])
-    for test in ("t", "randomisation", "wilcoxon", "sign"):
+    for test in ("t", "randomization", "wilcoxon", "sign"):
         result = compare("RR", data, {"bad": [1, 2], "good": [2, 1]}, test=test)  # type: ignore[arg-type]
         assert result.against_baseline["RR"]["good"].corrected[test] == 1.0  # type: ignore[index]
         row = dict(zip(HEADINGS, result.rows()[1], strict=True))
@@ -235,7 +235,7 @@ def test_json_holds_every_value() -> None:
     assert content["measures"]["RR"]["new"]["values"] == result.values["RR"][:, 1].tolist()
     new = content["measures"]["nDCG@5"]["new"]
     assert 0 <= new["coherence"]["keeps"] <= 1
-    assert new["p_values_holm"].keys() == {"t", "randomisation", "wilcoxon", "sign"}
+    assert new["p_values_holm"].keys() == {"t", "randomization", "wilcoxon", "sign"}
 
 
 @needs_shared
@@ -245,12 +245,12 @@ def test_real_runs_give_the_verdicts_they_should() -> None:
     runs = {name: read_run(SHARED / "dl21-runs" / f"{name}.run.gz") for name in names}
     result = compare("nDCG@10", judgments, runs)
     clear = result.against_baseline["nDCG@10"]["NLE_P_v1"]
-    assert clear.is_significant("randomisation")
+    assert clear.is_significant("randomization")
     assert clear.coherence is not None
     assert clear.coherence.keeps == 1.0
     assert clear.coherence.nearest is None
     close = result.against_baseline["nDCG@10"]["p_bm25rm3"]
-    assert not close.is_significant("randomisation")
+    assert not close.is_significant("randomization")
     assert close.coherence is not None
     assert close.coherence.nearest is not None
     assert 0.2 < close.coherence.keeps < 0.8

@@ -130,9 +130,9 @@ def test_values_from_elsewhere_have_no_coherence() -> None:
 
 def test_a_p_value_at_the_level_is_not_significant() -> None:
     outcome = reciprocal_ranks("00", "11").against_baseline["RR"]["new"]
-    p_value = outcome.corrected["randomisation"]
-    assert not outcome.is_significant("randomisation", level=p_value)
-    assert outcome.is_significant("randomisation", level=math.nextafter(p_value, 1))
+    p_value = outcome.corrected["randomization"]
+    assert not outcome.is_significant("randomization", level=p_value)
+    assert outcome.is_significant("randomization", level=math.nextafter(p_value, 1))
 
 
 @pytest.mark.parametrize(("share", "text"), [(0.0, "0%"), (0.004, "1%"), (0.996, "99%")])
@@ -156,7 +156,7 @@ def test_the_seed_draws_the_signs() -> None:
     p_values = {
         compare("nDCG@3", data, systems, seed=seed)
         .against_baseline["nDCG@3"]["new"]
-        .difference.p_values["randomisation"]
+        .difference.p_values["randomization"]
         for seed in (0, 7)
     }
     assert len(p_values) == 2
@@ -164,7 +164,7 @@ def test_the_seed_draws_the_signs() -> None:
 
 def test_unknown_tests_are_refused() -> None:
     data, systems = graded(4)
-    with pytest.raises(ArgumentError, match=r"'anova'.*t, randomisation, wilcoxon, sign"):
+    with pytest.raises(ArgumentError, match=r"'anova'.*t, randomization, wilcoxon, sign"):
         compare("RR", data, systems, test="anova")  # type: ignore[arg-type]
 
 

@@ -132,7 +132,7 @@ def test_ties_lie_between_worst_and_best(queries: Arrays) -> None:
 
 @given(arrays())
 def test_raising_a_relevant_document_does_not_hurt(queries: Arrays) -> None:
-    """Swap two neighbours whose labels are in the wrong order."""
+    """Swap two neighbors whose labels are in the wrong order."""
     labels, _, group = queries
     ranked = (labels, -np.arange(len(labels), dtype=np.float32), group)
     names = [name for name in MONOTONE if not name.startswith("Judged")]

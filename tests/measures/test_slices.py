@@ -63,9 +63,9 @@ def test_slices_are_tested_with_the_seed_of_the_comparison() -> None:
     }  # fmt: skip
     p_values = []
     for seed in (0, 7):
-        comparison = compare("nDCG@5", truth, runs, test="randomisation", seed=seed)
+        comparison = compare("nDCG@5", truth, runs, test="randomization", seed=seed)
         (row,) = slice_differences(comparison, {"all": dict.fromkeys(truth, "yes")})
-        whole = comparison.against_baseline["nDCG@5"]["new"].difference.p_values["randomisation"]
+        whole = comparison.against_baseline["nDCG@5"]["new"].difference.p_values["randomization"]
         assert row.p_value == whole
         p_values.append(whole)
     assert p_values[0] != p_values[1]

@@ -18,7 +18,7 @@ values = arrays(np.float64, st.integers(2, 8), elements=st.integers(0, 20).map(l
 
 
 def share_of_all_signs(differences: np.ndarray) -> float:
-    """The randomisation test by its definition: every choice of signs, one after the other."""
+    """The randomization test by its definition: every choice of signs, one after the other."""
     sums = np.array(
         [
             abs(np.dot(signs, differences))
@@ -28,39 +28,39 @@ def share_of_all_signs(differences: np.ndarray) -> float:
     return float(np.mean(sums >= abs(differences.sum()) - 1e-9))
 
 
-def randomisation(differences: np.ndarray, seed: int = 0) -> float:
+def randomization(differences: np.ndarray, seed: int = 0) -> float:
     nothing = np.zeros(len(differences))
-    result = paired_difference(differences, nothing, tests=("randomisation",), seed=seed)
-    return result.p_values["randomisation"]
+    result = paired_difference(differences, nothing, tests=("randomization",), seed=seed)
+    return result.p_values["randomization"]
 
 
 @given(values, values)
-def test_randomisation_of_few_queries_is_exact(ours: np.ndarray, theirs: np.ndarray) -> None:
+def test_randomization_of_few_queries_is_exact(ours: np.ndarray, theirs: np.ndarray) -> None:
     size = min(len(ours), len(theirs))
     differences = ours[:size] - theirs[:size]
-    assert randomisation(differences) == pytest.approx(share_of_all_signs(differences))
+    assert randomization(differences) == pytest.approx(share_of_all_signs(differences))
 
 
-def test_randomisation_by_hand() -> None:
+def test_randomization_by_hand() -> None:
     # Of 1 + 1 + 1 + 2 with all signs only the sums 5 and -5 are as far from 0: 2 of 16.
-    assert randomisation(np.array([1.0, 1.0, 1.0, 2.0])) == 2 / 16
+    assert randomization(np.array([1.0, 1.0, 1.0, 2.0])) == 2 / 16
     # Of 1 + 1 - 1 + 2 those of at least 3: 5, 3 (three ways), and their opposites.
-    assert randomisation(np.array([1.0, 1.0, -1.0, 2.0])) == 8 / 16
+    assert randomization(np.array([1.0, 1.0, -1.0, 2.0])) == 8 / 16
     # Queries without a difference take no part.
-    assert randomisation(np.array([0.0, 1.0, 1.0, 0.0, 1.0, 2.0, 0.0])) == 2 / 16
+    assert randomization(np.array([0.0, 1.0, 1.0, 0.0, 1.0, 2.0, 0.0])) == 2 / 16
 
 
-def test_randomisation_of_twenty_queries_is_exact() -> None:
+def test_randomization_of_twenty_queries_is_exact() -> None:
     differences = np.random.default_rng(101).normal(0.7, 1, 20)
     theirs = stats.permutation_test(
         (differences,), np.sum, permutation_type="samples", n_resamples=np.inf
     )
     assert theirs.pvalue == pytest.approx(0.0193, abs=5e-5)
-    assert randomisation(differences) == pytest.approx(theirs.pvalue, abs=1e-12)
+    assert randomization(differences) == pytest.approx(theirs.pvalue, abs=1e-12)
 
 
 @pytest.mark.parametrize("size", [30, 36])
-def test_randomisation_of_whole_numbers_is_exact(size: int) -> None:
+def test_randomization_of_whole_numbers_is_exact(size: int) -> None:
     """Sums of whole numbers are counted by adding one number after the other to a table."""
     differences = np.random.default_rng(size).integers(-3, 6, size)
     reach = int(np.abs(differences).sum())
@@ -70,22 +70,22 @@ def test_randomisation_of_whole_numbers_is_exact(size: int) -> None:
         ways = (np.roll(ways, value) + np.roll(ways, -value)) / 2
     sums = np.arange(-reach, reach + 1)
     expected = ways[np.abs(sums) >= abs(differences.sum())].sum()
-    assert randomisation(differences / 10) == pytest.approx(expected, abs=1e-12)
+    assert randomization(differences / 10) == pytest.approx(expected, abs=1e-12)
 
 
 def test_signs_drawn_at_random_give_the_exact_p_value_within_their_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     differences = np.random.default_rng(9).normal(0.35, 1, 30)
-    exact = randomisation(differences)
+    exact = randomization(differences)
     monkeypatch.setattr(statistics, "_EXACT", 0)
-    drawn = np.array([randomisation(differences, seed) for seed in range(20)])
+    drawn = np.array([randomization(differences, seed) for seed in range(20)])
     error = np.sqrt(exact * (1 - exact) / statistics.RESAMPLES)
     assert np.all(np.abs(drawn - exact) < 4 * error)
     # Independent draws scatter: those of one generator shifted by a draw would not.
     low, high = stats.chi2.ppf([0.0005, 0.9995], len(drawn))
     assert low < np.sum(((drawn - exact) / error) ** 2) < high
-    assert randomisation(differences, 3) == drawn[3]
+    assert randomization(differences, 3) == drawn[3]
 
 
 @given(values, values)
@@ -119,10 +119,10 @@ def test_resamples_are_all_different() -> None:
     assert abs(np.mean(alone)) < 4 * 2 / np.sqrt(len(alone))
 
 
-def test_randomisation_of_many_queries_takes_bounded_memory() -> None:
+def test_randomization_of_many_queries_takes_bounded_memory() -> None:
     differences = np.random.default_rng(1).normal(0.003, 1, 100_000)
     tracemalloc.start()
-    drawn = randomisation(differences)
+    drawn = randomization(differences)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 20 * 2**20
@@ -216,7 +216,7 @@ def test_the_same_difference_on_every_query_has_an_infinite_effect() -> None:
     assert paired_difference(theirs + 0.2, theirs).effect == math.inf
     assert paired_difference(theirs - 0.1, theirs).effect == -math.inf
     p_values = paired_difference(theirs + 0.2, theirs).p_values
-    assert p_values["t"] == p_values["randomisation"] == 0.25
+    assert p_values["t"] == p_values["randomization"] == 0.25
 
 
 def test_the_interval_of_one_value_is_unknown() -> None:
@@ -273,7 +273,7 @@ def test_the_order_of_queries_changes_no_drawn_p_value() -> None:
     random = np.random.default_rng(5)
     differences = random.normal(0.1, 1.0, 60)
     p_values = {
-        paired_difference(random.permutation(differences), np.zeros(60)).p_values["randomisation"]
+        paired_difference(random.permutation(differences), np.zeros(60)).p_values["randomization"]
         for _ in range(5)
     }
     assert len(p_values) == 1
@@ -316,7 +316,7 @@ def test_the_t_test_of_differences_without_spread() -> None:
 
 
 def share_of_whole_numbers(values: np.ndarray) -> float:
-    """The randomisation test of whole numbers: a table of how often each sum comes up."""
+    """The randomization test of whole numbers: a table of how often each sum comes up."""
     reach = int(np.abs(values).sum())
     ways = np.zeros(2 * reach + 1)
     ways[reach] = 1
@@ -327,22 +327,22 @@ def share_of_whole_numbers(values: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("unit", [1e-9, 0.1, 1234567.1])
-def test_randomisation_is_the_same_in_any_unit(unit: float) -> None:
+def test_randomization_is_the_same_in_any_unit(unit: float) -> None:
     whole = np.array([3, 1, -2, 5, 1, 4, -1, 2, 2, 3])
-    assert randomisation(whole * unit) == pytest.approx(share_of_whole_numbers(whole), abs=1e-12)
+    assert randomization(whole * unit) == pytest.approx(share_of_whole_numbers(whole), abs=1e-12)
 
 
 def test_more_than_36_queries_have_random_signs() -> None:
     differences = np.random.default_rng(8).normal(0.3, 1, 37)
-    drawn = randomisation(differences)
+    drawn = randomization(differences)
     assert drawn * (statistics.RESAMPLES + 1) == pytest.approx(
         round(drawn * (statistics.RESAMPLES + 1)), abs=1e-6
     )
-    exact = randomisation(differences[:36])
+    exact = randomization(differences[:36])
     assert exact * 2**36 == pytest.approx(round(exact * 2**36), abs=1e-6)
     assert exact * 10_001 != pytest.approx(round(exact * 10_001), abs=1e-6)
     # The observed signs count as one of the resamples: no p-value is 0.
-    assert randomisation(np.full(60, 0.5)) == 1 / (statistics.RESAMPLES + 1)
+    assert randomization(np.full(60, 0.5)) == 1 / (statistics.RESAMPLES + 1)
 
 
 def test_the_first_seed_is_0() -> None:
@@ -350,10 +350,10 @@ def test_the_first_seed_is_0() -> None:
     default = paired_difference(ours, np.zeros(50)).p_values
     assert default == paired_difference(ours, np.zeros(50), seed=0).p_values
     others = {
-        paired_difference(ours, np.zeros(50), seed=seed).p_values["randomisation"]
+        paired_difference(ours, np.zeros(50), seed=seed).p_values["randomization"]
         for seed in range(1, 6)
     }
-    assert default["randomisation"] not in others
+    assert default["randomization"] not in others
 
 
 def test_wilcoxon_with_ties_is_exact_up_to_36_queries() -> None:

@@ -227,7 +227,7 @@ def test_a_file_that_was_tampered_with_is_refused(tmp_path: Path) -> None:
 
 
 def test_fitting_compares_as_predicting_does() -> None:
-    # Neighbours in single precision: the number between them is rounded to the upper one.
+    # Neighbors in single precision: the number between them is rounded to the upper one.
     X = np.array([[16777218.0], [16777220.0]], np.float32)
     data = Dataset.from_arrays(X, [0, 1], group=[2])
     ranker = BoostedRanker(n_estimators=3).fit(data, eval_set=data)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.rankers.bundle_method import minimise_bundle
+from podium.rankers.bundle_method import minimize_bundle
 
 
 @settings(max_examples=40)
@@ -20,7 +20,7 @@ def test_the_certified_gap_holds_the_minimum(seed: int, size: int, alpha: float)
         top = int(np.argmax(heights))
         return float(heights[top]), slopes[top]
 
-    found = minimise_bundle(risk, np.zeros(size), alpha=alpha, tol=1e-7, max_steps=500)
+    found = minimize_bundle(risk, np.zeros(size), alpha=alpha, tol=1e-7, max_steps=500)
     assert found.converged
     # The same as a smooth problem in (w, t): least t + penalty / 2 |w|^2 with t above each plane.
     exact = optimize.minimize(
@@ -49,7 +49,7 @@ def test_steep_planes_take_no_more_steps(scale: float) -> None:
         short = 1 - rows @ weights
         return float(np.maximum(short, 0).sum()), -(rows * (short > 0)[:, None]).sum(axis=0)
 
-    found = minimise_bundle(risk, np.zeros(2), alpha=0.01, tol=1e-6, max_steps=60)
+    found = minimize_bundle(risk, np.zeros(2), alpha=0.01, tol=1e-6, max_steps=60)
     assert found.converged
     # All three margins can be met, the first two exactly: w solves a system of two equations.
     meets = np.linalg.solve([[1.0, 0.2], [0.1, 1.0]], [1.0, 1.0]) / scale
@@ -64,8 +64,8 @@ def test_the_floor_is_what_the_gap_is_compared_with() -> None:
     def absolute(w: np.ndarray) -> tuple[float, np.ndarray]:
         return float(np.abs(w - wanted).sum()), np.sign(w - wanted)
 
-    near = minimise_bundle(absolute, np.zeros(6), alpha=0.1, tol=1e-6, floor=2e6)
-    exact = minimise_bundle(absolute, np.zeros(6), alpha=0.1, tol=1e-6)
+    near = minimize_bundle(absolute, np.zeros(6), alpha=0.1, tol=1e-6, floor=2e6)
+    exact = minimize_bundle(absolute, np.zeros(6), alpha=0.1, tol=1e-6)
     assert near.converged
     assert exact.converged
     assert near.steps < exact.steps
@@ -73,7 +73,7 @@ def test_the_floor_is_what_the_gap_is_compared_with() -> None:
 
 
 def test_it_says_when_it_stopped_early() -> None:
-    found = minimise_bundle(
+    found = minimize_bundle(
         lambda w: (float(np.abs(w - 3).sum()), np.sign(w - 3)),
         np.zeros(5),
         alpha=1e-3,

@@ -146,7 +146,7 @@ def test_the_score_is_the_rankers_own_measure(measure: str, sign: int) -> None:
 
 
 def test_a_search_picks_the_smallest_loss() -> None:
-    """GridSearchCV maximises: a measure of which smaller is better must be negated."""
+    """GridSearchCV maximizes: a measure of which smaller is better must be negated."""
     data = made_up(noise=0.5)
     with sklearn.config_context(enable_metadata_routing=True):
         ranker = LinearRanker("SquaredError()", measure="WKT(k=5)").set_fit_request(qid=True)

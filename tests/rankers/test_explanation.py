@@ -59,8 +59,8 @@ def test_contributions_add_up(fitted: dict[str, Ranker], name: str) -> None:
         rows = slice(DATA.offsets[query], DATA.offsets[query + 1])
         explanation = fitted[name].explain(DATA, query=str(query))
         np.testing.assert_array_equal(explanation.scores, scores[rows])
-        centred = scores[rows] - scores[rows].mean()
-        np.testing.assert_allclose(explanation.contributions.sum(axis=1), centred, atol=1e-9)
+        centered = scores[rows] - scores[rows].mean()
+        np.testing.assert_allclose(explanation.contributions.sum(axis=1), centered, atol=1e-9)
         for first, second in [(0, 1), (3, 17), (19, 4)]:
             pair = explanation.pair(first, second)
             assert pair.difference == scores[rows][first] - scores[rows][second]
@@ -92,7 +92,7 @@ def test_votes_of_a_cascade_are_shapley_values(fitted: dict[str, Ranker]) -> Non
         weights = cascade.weights_[list(voters)]
         return cascade._combine(columns, weights, votes[3], data.offsets)
 
-    def centred(values: np.ndarray) -> np.ndarray:
+    def centered(values: np.ndarray) -> np.ndarray:
         return values - values.mean()
 
     orders = list(permutations(range(4)))
@@ -100,11 +100,11 @@ def test_votes_of_a_cascade_are_shapley_values(fitted: dict[str, Ranker]) -> Non
     for order in orders:
         for position, voter in enumerate(order):
             before, after = tuple(sorted(order[:position])), tuple(sorted(order[: position + 1]))
-            effects[:, voter] += centred(scores(after)) - centred(scores(before))
+            effects[:, voter] += centered(scores(after)) - centered(scores(before))
     effects /= len(orders)
     explanation = cascade.explain(DATA, query="1")
     np.testing.assert_allclose(explanation.contributions[:, 1:], effects[:, :3], atol=1e-9)
-    base = centred(scores(())) + effects[:, 3]
+    base = centered(scores(())) + effects[:, 3]
     np.testing.assert_allclose(explanation.contributions[:, 0], base, atol=1e-9)
     assert np.abs(effects).max() > 0.5
 

@@ -58,7 +58,7 @@ def test_the_hinge_reaches_the_objective_of_a_support_vector_machine() -> None:
 @pytest.mark.parametrize(
     "loss", ["PairLogistic()", "PairLogistic(k=5)", "ListMLE(k=5)", "ListNet()"]
 )
-def test_a_smooth_loss_is_minimised(loss: str) -> None:
+def test_a_smooth_loss_is_minimized(loss: str) -> None:
     data = made_up()
     features = data.features.astype(np.float64)
 

@@ -35,15 +35,15 @@ def test_any_module_with_a_score_per_document_can_be_trained() -> None:
     torch.manual_seed(0)
     data = made_up()
     module = torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
-    optimiser = torch.optim.Adam(module.parameters(), lr=0.05)
+    optimizer = torch.optim.Adam(module.parameters(), lr=0.05)
     criterion = RankingLoss("ListMLE(k=5)")
     rows, labels = torch.tensor(data.features), torch.tensor(data.labels)
     values = []
     for _ in range(40):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         value = criterion(module(rows), labels, data.offsets)
         value.backward()
-        optimiser.step()
+        optimizer.step()
         values.append(float(value.detach()))
     assert values[-1] < 0.9 * values[0]
 

@@ -312,7 +312,7 @@ def test_the_best_epoch_is_kept(checkpoint: Path) -> None:
     history = fitted.evals_result_["valid_0"]["nDCG@10"]
     assert len(history) == 5
     assert fitted.score(pairs, labels, qid=ids) == pytest.approx(max(history), abs=1e-9)
-    fitted.measure = "WKT(k=3)"  # a distance: scikit-learn's searches maximise
+    fitted.measure = "WKT(k=3)"  # a distance: scikit-learn's searches maximize
     assert fitted.score(pairs, labels.max() - labels, qid=ids) < 0
 
 

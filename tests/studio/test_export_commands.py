@@ -109,7 +109,7 @@ def test_evaluate_and_train_read_it(engine, projects, tmp_path, mode, content, f
     report = json.loads(
         succeed("train", features, ranker, "--model", "RankSVM", "--labels", path, "--json")
     )
-    assert report["training_labels"]["documents_labelled"] == 2 * ITEMS
+    assert report["training_labels"]["documents_labeled"] == 2 * ITEMS
 
 
 def spaced_project(engine, people, *names):

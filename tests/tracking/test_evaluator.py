@@ -136,7 +136,7 @@ def test_runs_are_compared_as_their_scores() -> None:
         compare_runs("nDCG@5", {"old": ids["old"], "empty": empty.info.run_id})
 
 
-def test_a_model_of_another_flavour_gets_no_query_ids(tmp_path: Path) -> None:
+def test_a_model_of_another_flavor_gets_no_query_ids(tmp_path: Path) -> None:
     class Sum(mlflow.pyfunc.PythonModel):  # type: ignore[name-defined]
         def predict(self, context, model_input, params=None):  # noqa: ARG002
             return np.asarray(model_input, float).sum(axis=1)  # fails on a column of text

@@ -82,7 +82,7 @@ def test_leads_relative_to_the_best_do_not_change_the_choice(form: str) -> None:
     grid = (0.003, 0.03, 0.3, 3.0, 30.0)
     for seed in range(6):
         pairs = noisy(60, seed)
-        model = DCGLearn(form=form, folds=3, random_state=seed, normalised=True)  # type: ignore[arg-type]
+        model = DCGLearn(form=form, folds=3, random_state=seed, normalized=True)  # type: ignore[arg-type]
         plain = DCGLearn(form="by-position", folds=3, random_state=seed)
         assert choose_C(model, pairs, grid) == choose_C(plain, pairs, grid)
 

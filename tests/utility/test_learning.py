@@ -107,14 +107,14 @@ def test_the_measure_compares_systems_and_the_loss_trains() -> None:
         assert result.gradient[0] < 0
 
 
-def test_normalised_learning_asks_for_leads_relative_to_the_ideal() -> None:
+def test_normalized_learning_asks_for_leads_relative_to_the_ideal() -> None:
     """Twice as good documents make leads twice as large: relative to the ideal they are equal."""
     random = np.random.default_rng(1)
     small, large = random.integers(0, 2, (2, 400, 3)), 2 * random.integers(0, 2, (2, 400, 3))
     sides = np.concatenate((small, large), axis=1)
     pairs = RankingPreferences.from_arrays(*sides, grades=3)
     pairs = judged(pairs, np.outer([1, 0.6, 0.4], [0, 0.5, 1]))
-    learned = DCGLearn(1.0, normalised=True).fit(pairs).learned_
+    learned = DCGLearn(1.0, normalized=True).fit(pairs).learned_
     assert learned.measure.name == "nDCG"
     plain = DCGLearn(1.0).fit(pairs).learned_
     leads = np.abs(pairs.leads(learned.table))[pairs.strict]

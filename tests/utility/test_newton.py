@@ -9,9 +9,9 @@ from scipy import optimize
 
 from podium.errors import DataError
 from podium.utility import DCGLearn, RankingPreferences
-from podium.utility.bounded_quadratic import minimise_quadratic
+from podium.utility.bounded_quadratic import minimize_quadratic
 from podium.utility.learned_utility import LearnedUtility
-from podium.utility.newton import minimise, ridge_of
+from podium.utility.newton import minimize, ridge_of
 from podium.utility.pair_kernels import PairArrays
 from podium.utility.utility_tables import increments
 from tests.utility.people import judged, preferences, random_pairs
@@ -76,8 +76,8 @@ def conditions(pairs: RankingPreferences, result: LearnedUtility, C: float) -> t
     slack = np.maximum(1 - leads, 0) * (pairs.choices != 0)
     force = -2 * C * pairs.pair_weights * slack * np.sign(pairs.choices)
     difference = one_hot(pairs.left, pairs.grades) - one_hot(pairs.right, pairs.grades)
-    centred = result.table - result.table.mean(axis=1, keepdims=True)
-    by_w = 2 * centred + (difference.T @ force).reshape(result.table.shape)
+    centered = result.table - result.table.mean(axis=1, keepdims=True)
+    by_w = 2 * centered + (difference.T @ force).reshape(result.table.shape)
     by_increment = np.cumsum(by_w[:, ::-1], axis=1)[:, ::-1][:, 1:]
     increments_ = np.diff(result.table, axis=1)
     scale = np.abs(force).sum() + 1.0
@@ -147,10 +147,10 @@ def test_any_start_gives_the_same_optimum() -> None:
         3,
     )
     ridge, shape = ridge_of(4, 3), increments(4, 3)
-    zero = minimise(problem, ridge, shape)
+    zero = minimize(problem, ridge, shape)
     for seed in range(5):
         start = np.random.default_rng(seed).exponential(10.0, shape.shape[1])
-        again = minimise(problem, ridge, shape, start)
+        again = minimize(problem, ridge, shape, start)
         assert again.utilities == pytest.approx(zero.utilities, abs=1e-8)
 
 
@@ -184,9 +184,9 @@ def test_rank_one_is_no_worse_than_any_gains_and_discounts_that_scipy_finds() ->
 
     def objective(values: np.ndarray) -> float:
         table = np.outer(values[:3], np.concatenate(([0], np.cumsum(values[3:]))))
-        centred = table - table.mean(axis=1, keepdims=True)
+        centered = table - table.mean(axis=1, keepdims=True)
         slack = np.maximum(1 - signs * pairs.leads(table), 0)
-        return float(np.sum(centred**2) + np.sum(slack**2))
+        return float(np.sum(centered**2) + np.sum(slack**2))
 
     best = min(
         optimize.minimize(
@@ -220,7 +220,7 @@ def test_small_quadratics_are_solved_to_their_conditions(
     matrix = root @ root.T + 0.1 * np.eye(size)
     pull = random.normal(size=size) * (random.random(size) < 0.5 if sparse else 1.0)
     for start in (np.zeros(size), random.exponential(1.0, size)):
-        result = minimise_quadratic(matrix, pull, start)
+        result = minimize_quadratic(matrix, pull, start)
         slope = matrix @ result - pull
         assert np.all(result >= 0)
         assert np.abs(np.minimum(result, slope)).max() < 1e-8

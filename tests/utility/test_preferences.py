@@ -144,7 +144,7 @@ def test_any_bytes_are_read_or_refused(content: bytes) -> None:
 def test_a_learned_utility_is_read_again(tmp_path: Path) -> None:
     pairs = random_pairs(100)
     pairs = pairs.with_choices(np.sign(pairs.leads(np.outer([4, 3, 2, 1], [0, 1, 3]))))
-    learned = DCGLearn(1.0, normalised=True).fit(pairs).learned_
+    learned = DCGLearn(1.0, normalized=True).fit(pairs).learned_
     write_learned(learned, tmp_path / "learned.json")
     again = read_learned(tmp_path / "learned.json")
     assert again.measure == learned.measure

@@ -40,7 +40,7 @@ def test_learn_prints_the_measure_and_writes_what_was_learned() -> None:
     assert "95 % interval" in printed
     table = succeed(
         *("utility", "learn", "pairs.jsonl", "--C", 1, "--intervals", 0, "--decreasing"),
-        *("--form", "by-position", "--normalised"),
+        *("--form", "by-position", "--normalized"),
     )
     assert " to " not in table
     assert table.splitlines()[-1].startswith("nDCG(")

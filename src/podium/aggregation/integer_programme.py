@@ -38,7 +38,7 @@ class _Relaxed(NamedTuple):
 
 
 def solve_programme(table: Doubles, order: Ints, tolerance: float, seconds: float) -> Solved:
-    """Minimise the cost of an order within some seconds, starting from a good order."""
+    """Minimize the cost of an order within some seconds, starting from a good order."""
     deadline = time.perf_counter() + seconds
     size = len(table)
     first, second = np.triu_indices(size, 1)

@@ -28,7 +28,7 @@ def supervised_kemeny(
     Algorithm 2 of Cheng et al. (2014), made deterministic: their quick sort depends on its
     pivots, because majorities can be cyclic. Here documents are taken in the order of
     ``start``, and each moves up while a majority prefers it to the document above. No two
-    neighbours of the result contradict a majority, so that a group of documents that wins
+    neighbors of the result contradict a majority, so that a group of documents that wins
     against all others comes first (the extended Condorcet criterion), and a tie stays as in
     ``start``. Takes O(r n²) time and n² numbers of memory for r rankers of n documents, one
     query at a time in each thread.

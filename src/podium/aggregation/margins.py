@@ -22,7 +22,7 @@ def kendall_distance(
     """Compute the weighted Kendall distance of an order to the votes, for each query.
 
     A ranker of weight w adds w for each pair of documents that it orders the opposite way, and
-    w / 2 for each pair that it orders but the scores tie. Kemeny's order minimises it. Takes
+    w / 2 for each pair that it orders but the scores tie. Kemeny's order minimizes it. Takes
     O(r n²) time and O(n) memory beyond the input.
 
     Args:

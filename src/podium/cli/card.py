@@ -24,7 +24,7 @@ def card_command(
     source: Annotated[str, typer.Argument(help=f"{RANKER_HELP} Or data, for a data card.")],
     data: Annotated[
         str | None,
-        typer.Argument(help="Labelled queries that the ranker was not trained on."),
+        typer.Argument(help="Labeled queries that the ranker was not trained on."),
     ] = None,
     measures: Measure = None,
     conventions: ConventionName = None,
@@ -93,7 +93,7 @@ def _model_card(
     ranker = read_ranker(source)
     if data is None:
         if measures or conventions:
-            raise ArgumentError("Measures need DATA. Give labelled queries.")
+            raise ArgumentError("Measures need DATA. Give labeled queries.")
         return model_card(ranker)
     with byte_progress("Reading") as progress:
         rows = reading.whole_data_set(data, progress=progress)

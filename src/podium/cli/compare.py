@@ -42,7 +42,7 @@ from podium.measures.comparison.statistics import TestName
 from podium.measures.comparison.unjudged import unjudged_bounds
 from podium.measures.presets import resolve_measures
 
-_TEST: Final = "randomisation"
+_TEST: Final = "randomization"
 _WRITERS = {".html": as_html, ".md": as_markdown, ".tex": as_latex, ".json": as_json}
 
 
@@ -53,14 +53,14 @@ def compare_command(
     measures: Measure = None,
     conventions: ConventionName = None,
     test: Annotated[
-        Literal["randomisation", "t", "wilcoxon", "sign"],
+        Literal["randomization", "t", "wilcoxon", "sign"],
         typer.Option(help="The paired test for significance."),
     ] = _TEST,
     output: Annotated[
         list[str] | None,
         typer.Option("--output", "-o", help="Also write a report: .html, .md, .tex or .json."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Random seed of the randomisation test.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of the randomization test.")] = 0,
     require: Annotated[
         list[str] | None,
         typer.Option(

@@ -27,9 +27,9 @@ def convert_command(
     seed: Annotated[
         int, typer.Option(help="Random seed for the order of equal labels, with --top-k.")
     ] = 0,
-    normalise: Annotated[
+    normalize: Annotated[
         Literal["min-max", "z-score"] | None,
-        typer.Option(help="Normalise each feature within each query."),
+        typer.Option(help="Normalize each feature within each query."),
     ] = None,
     whole: Whole = False,
     *,
@@ -44,8 +44,8 @@ def convert_command(
     """
 
     def change(data: Dataset) -> Dataset:
-        if normalise is not None:
-            data = data.normalise(normalise)
+        if normalize is not None:
+            data = data.normalize(normalize)
         return data if top_k is None else data.top_k(top_k, seed=seed)
 
     require_other_file(target, source, reading.group)
@@ -66,7 +66,7 @@ def convert_command(
             target,
             source_format=source_type.name,
             target_format=target_type.name,
-            change=change if normalise is not None or top_k is not None else None,
+            change=change if normalize is not None or top_k is not None else None,
             whole=whole,
             progress=progress,
             **reading.options(source_type),

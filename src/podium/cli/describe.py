@@ -31,7 +31,7 @@ def describe_command(
     *,
     reading: Reading,
 ) -> None:
-    """Summarise a file: queries, labels, documents per query, ranges of features."""
+    """Summarize a file: queries, labels, documents per query, ranges of features."""
     data_format = reading.format_of(source)
     options = reading.options(data_format)
     summary: Description | dict[str, int | float]

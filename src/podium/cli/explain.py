@@ -58,7 +58,7 @@ def explain_command(
 
     model = read_ranker(ranker)
     with byte_progress("Reading") as progress:
-        rows = reading.whole_data_set(data, unlabelled=True, progress=progress)
+        rows = reading.whole_data_set(data, unlabeled=True, progress=progress)
     if query is None and len(rows) > 1:
         some = ", ".join(rows.query_ids[:5].to_pylist())
         raise ArgumentError(f"there are {len(rows)} queries. Give --query, such as {some}.")

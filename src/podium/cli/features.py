@@ -170,34 +170,34 @@ def log_command(
     defined = FeatureDefinitions.read(definitions)
     retry = Retry(attempts=retries)
     judgments = LabelSource(labels, top_k, 0).judgments
-    labelling = None if judgments is None else _Labelling(judgments)
+    labeling = None if judgments is None else _Labeling(judgments)
     search = feature_search(defined, target or detect_target(engine, retry), engine, feature_set)
     if put:
         upload_feature_set(search, retry)
     with stage_progress() as stage:
         log = log_features(
             search, read_queries(queries), output, LogSettings(depth, rate, retry),
-            relabel=labelling, progress=stage("Queries"),
+            relabel=labeling, progress=stage("Queries"),
         )  # fmt: skip
     if as_json:
-        judged = None if labelling is None else labelling.judged
+        judged = None if labeling is None else labeling.judged
         content = asdict(log) | {"output": output, "judged_documents": judged}
         typer.echo(json.dumps(content, allow_nan=False))
     else:
-        _print_log(log, output, labelling)
+        _print_log(log, output, labeling)
     if log.refused_share > max_refused:
         raise typer.Exit(1)
 
 
-def _print_log(log: FeatureLog, output: str, labelling: _Labelling | None) -> None:
+def _print_log(log: FeatureLog, output: str, labeling: _Labeling | None) -> None:
     parts = [f"Wrote {log.rows} documents of {log.queries} queries to {output}"]
     if log.asked < log.queries + log.empty + log.unjudged + len(log.refused):
         parts.append(f"{log.asked} queries were asked now, the others before")
     if log.empty:
         parts.append(f"{log.empty} queries have no candidate")
-    if labelling is not None:
+    if labeling is not None:
         parts.append(f"{log.unjudged} queries were not judged")
-        parts.append(f"{labelling.judged} documents were")
+        parts.append(f"{labeling.judged} documents were")
     console = Console(stderr=True)
     console.print(shown(f"{'; '.join(parts)}."), soft_wrap=True)
     if log.refused:
@@ -210,7 +210,7 @@ def _print_log(log: FeatureLog, output: str, labelling: _Labelling | None) -> No
         console.print(shown(text), soft_wrap=True)
 
 
-class _Labelling:
+class _Labeling:
     """Gives parts of a data set the labels of judgments, and counts the documents with one."""
 
     def __init__(self, judgments: Judgments) -> None:
@@ -218,10 +218,10 @@ class _Labelling:
         self.judged = 0
 
     def __call__(self, block: Dataset) -> Dataset:
-        labelled = block.relabel(self._judgments, unjudged=np.nan, part=True)
-        unknown = np.isnan(labelled.labels)
+        labeled = block.relabel(self._judgments, unjudged=np.nan, part=True)
+        unknown = np.isnan(labeled.labels)
         self.judged += int(np.count_nonzero(~unknown))
-        return replace(labelled, labels=np.where(unknown, np.float32(0), labelled.labels))
+        return replace(labeled, labels=np.where(unknown, np.float32(0), labeled.labels))
 
 
 @app.command("from-log")

@@ -55,7 +55,7 @@ class FitReport:
         """Note how many documents and queries of a data set the labels were for."""
         self.facts[f"{role}_labels"] = {
             "source": labels,
-            "documents_labelled": known,
+            "documents_labeled": known,
             "documents": rows,
             "queries_used": used,
             "queries_left_out": all_ - used,

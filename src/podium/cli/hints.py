@@ -42,7 +42,7 @@ _OPTIONS: tuple[tuple[str, str], ...] = (
     (r"Give pairs=", "Give a file of preferences as TRUTH"),
     (r"Give labels=", "Give qrels as TRUTH, or choose -m ppref, rpref or wpref"),
     (r"Give properties=, a table", "Give --slices, a table"),
-    (r"Leave out change=", "Leave out --top-k and --normalise"),
+    (r"Leave out change=", "Leave out --top-k and --normalize"),
     (r"has no option 'zero_based'", "has no option --zero-based"),
     (r"has no option 'keep_nonfinite'", "has no option --keep-nonfinite"),
     (r"has no option 'group'", "has no option --group"),

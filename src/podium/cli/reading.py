@@ -99,7 +99,7 @@ class Reading:
         """Return the format of a data set's file."""
         return format_of(path, self.file_format)
 
-    def options(self, entry: Format, *, unlabelled: bool = False) -> dict[str, Any]:
+    def options(self, entry: Format, *, unlabeled: bool = False) -> dict[str, Any]:
         """Return the arguments of a format's reader; an option that it does not have is refused."""
         chosen: dict[str, Any] = {
             name: value
@@ -110,8 +110,8 @@ class Reading:
             chosen["rename"] = self._rename("label")
         if self.feature_columns:
             chosen["features"] = self.feature_columns.split(",")
-        if unlabelled and "unlabelled" in entry.options:
-            chosen["unlabelled"] = True
+        if unlabeled and "unlabeled" in entry.options:
+            chosen["unlabeled"] = True
         return chosen
 
     def _rename(self, value: str) -> dict[str, str]:
@@ -123,7 +123,7 @@ class Reading:
         return {column: name for column, name in names.items() if column is not None}
 
     def data_set(
-        self, path: str, *, unlabelled: bool = False, progress: Reporter | None = None
+        self, path: str, *, unlabeled: bool = False, progress: Reporter | None = None
     ) -> Dataset | ShardSet:
         """Read a data set; a shard set stays on disk."""
         entry = self.format_of(path)
@@ -133,7 +133,7 @@ class Reading:
                 path=path,
                 hint="Pass features: letor, csv, tsv, parquet or shards.",
             )
-        options = self.options(entry, unlabelled=unlabelled)
+        options = self.options(entry, unlabeled=unlabeled)
         if entry.name == "shards":
             if options:
                 raise ArgumentError("shards have columns of their own: leave out these options.")

@@ -140,7 +140,7 @@ class TextRows:
         """Return scores of the rows as rankings."""
         return Rankings.from_columns(self.query_ids, self.document_ids, scores, name=name)
 
-    def labelled(self, judgments: Judgments) -> tuple[TextRows, Any]:
+    def labeled(self, judgments: Judgments) -> tuple[TextRows, Any]:
         """Return the rows of judged queries and their labels; NaN where there is none."""
         joined = self.rankings(np.zeros(len(self.pairs)), "rows").join(judgments)
         rows = zip(self.query_ids, self.document_ids, strict=True)
@@ -187,7 +187,7 @@ def read_text_rows(
         if not _is_json_lines(path):
             raise ArgumentError("a run has no labels", hint="Give --labels.")
         judgments = candidate_judgments(lists)
-    rows, values = TextRows.of(lists).labelled(judgments)
+    rows, values = TextRows.of(lists).labeled(judgments)
     known = int(np.count_nonzero(~np.isnan(values)))
     if not known:
         raise ArgumentError(

@@ -121,10 +121,10 @@ class TrainingRequest:
         """Read the files, fit the ranker and save it."""
         source = LabelSource(self.labels, self.top_k, self.seed)
         with byte_progress("Reading") as read:
-            train = read_labelled("training", self.data, self.reading, source, report, read)
+            train = read_labeled("training", self.data, self.reading, source, report, read)
             held_out = None
             if self.validation is not None:
-                held_out = read_labelled(
+                held_out = read_labeled(
                     "validation", self.validation, self.reading, source, report, read
                 )
         with (
@@ -377,7 +377,7 @@ def predict_command(
     texts.refuse("Leave it out.")
     ranker = read_ranker(model)
     with byte_progress("Scoring") as progress:
-        rows = reading.data_set(data, unlabelled=True, progress=progress)
+        rows = reading.data_set(data, unlabeled=True, progress=progress)
         if as_run or (plain_suffix(output) == ".run" and not as_json):
             whole = rows.load() if isinstance(rows, ShardSet) else rows
             write_run(ranker.rank(whole), output)
@@ -486,7 +486,7 @@ class LabelSource:
         return content
 
 
-def read_labelled(
+def read_labeled(
     role: str,
     path: str,
     reading: Reading,
@@ -496,7 +496,7 @@ def read_labelled(
 ) -> Dataset | ShardSet:
     """Read training data, with their own labels or those of judgments."""
     judgments = labels.judgments
-    data = reading.data_set(path, unlabelled=judgments is not None, progress=progress)
+    data = reading.data_set(path, unlabeled=judgments is not None, progress=progress)
     if judgments is not None:
         whole = data.load() if isinstance(data, ShardSet) else data
         try:

@@ -27,7 +27,7 @@ from podium.cli.train import (
     ValidationMeasure,
     make_ranker,
     parse_settings,
-    read_labelled,
+    read_labeled,
 )
 from podium.errors import ArgumentError
 
@@ -94,8 +94,8 @@ def tune_command(
     facts = FitReport(measure)
     source = LabelSource(labels, top_k, seed)
     with byte_progress("Reading") as progress:
-        train = read_labelled("training", data, reading, source, facts, progress)
-        held_out = read_labelled("validation", validation, reading, source, facts, progress)
+        train = read_labeled("training", data, reading, source, facts, progress)
+        held_out = read_labeled("validation", validation, reading, source, facts, progress)
     with spinner("Tuning") as status:
 
         def report(number: int, total: int, trial: Trial) -> None:

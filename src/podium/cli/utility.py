@@ -59,8 +59,8 @@ Weight = Annotated[
 Decreasing = Annotated[
     bool, typer.Option("--decreasing", help="Do not let a grade gain more at a lower position.")
 ]
-Normalised = Annotated[
-    bool, typer.Option("--normalised", help="Take leads relative to the ideal, as nDCG does.")
+Normalized = Annotated[
+    bool, typer.Option("--normalized", help="Take leads relative to the ideal, as nDCG does.")
 ]
 TieWeight = Annotated[float, typer.Option(min=0, help="Weight of a tie; 0 leaves ties out.")]
 Much = Annotated[float, typer.Option(min=1, help='The lead asked of "much better".')]
@@ -80,7 +80,7 @@ def learn_command(
     weight: Weight = None,
     form: Form = "rank-one",
     decreasing: Decreasing = False,
-    normalised: Normalised = False,
+    normalized: Normalized = False,
     tie_weight: TieWeight = 1.0,
     much: Much = 1.0,
     grades: Grades = None,
@@ -97,7 +97,7 @@ def learn_command(
     """
     require_other_file(output, preferences)
     pairs = _read(preferences, grades, depth)
-    model = DCGLearn(weight, form, decreasing, tie_weight, much, normalised, random_state=seed)
+    model = DCGLearn(weight, form, decreasing, tie_weight, much, normalized, random_state=seed)
     with stage_progress() as stage:
         if model.C is None:
             model = replace(model, C=choose_C(model, pairs, progress=stage("Choosing C")))
@@ -170,7 +170,7 @@ def report_command(
     weight: Weight = None,
     form: Form = "rank-one",
     decreasing: Decreasing = False,
-    normalised: Normalised = False,
+    normalized: Normalized = False,
     tie_weight: TieWeight = 1.0,
     much: Much = 1.0,
     grades: Grades = None,
@@ -190,7 +190,7 @@ def report_command(
     """
     require_other_file(output, preferences, truth, *(runs or ()))
     pairs = _read(preferences, grades, depth)
-    model = DCGLearn(weight, form, decreasing, tie_weight, much, normalised, random_state=seed)
+    model = DCGLearn(weight, form, decreasing, tie_weight, much, normalized, random_state=seed)
     with stage_progress() as stage:
         report = utility_report(
             pairs,

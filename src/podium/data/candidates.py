@@ -18,7 +18,7 @@ class Candidate:
         document_id: Its id.
         title: Its title.
         text: Its plain text.
-        html: Its HTML as received: never display it without sanitising.
+        html: Its HTML as received: never display it without sanitizing.
         url: Its address.
         score: An existing ranker's score, larger is better.
         label: A judgment, larger is better.

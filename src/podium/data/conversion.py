@@ -119,7 +119,7 @@ def dataset_blocks(
         options.get("group") is not None or group_file(source) is not None
     )
     # Readers of blocks have no option for labels that are missing.
-    if file_format.stream is None or whole or grouped or options.get("unlabelled"):
+    if file_format.stream is None or whole or grouped or options.get("unlabeled"):
         return [read_all(file_format, source, progress=progress, **options)]
     return file_format.stream(source, **_reader_options(file_format, options, progress))
 

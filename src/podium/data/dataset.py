@@ -33,7 +33,7 @@ from podium.data.grouping import (
 )
 from podium.data.ids import match_rows, query_keys
 from podium.data.judged import Judgments
-from podium.data.normalise import normalise_features
+from podium.data.normalize import normalize_features
 from podium.data.numbers import as_numbers, infinite_feature
 from podium.data.query_rows import QueryRows, join_rows, ordered_columns
 from podium.data.seeds import generator
@@ -336,15 +336,15 @@ class Dataset(QueryRows):
             pairs.append((self.select(~in_fold), self.select(in_fold)))
         return pairs
 
-    def normalise(self, method: Literal["min-max", "z-score"] = "min-max") -> Dataset:
-        """Normalise each feature within each query (min-max is LETOR's QueryLevelNorm).
+    def normalize(self, method: Literal["min-max", "z-score"] = "min-max") -> Dataset:
+        """Normalize each feature within each query (min-max is LETOR's QueryLevelNorm).
 
         Example:
             >>> data = Dataset.from_arrays([[2], [4], [6]], labels=[0, 0, 1], group=[3])
-            >>> data.normalise().features.ravel().tolist()
+            >>> data.normalize().features.ravel().tolist()
             [0.0, 0.5, 1.0]
         """
-        features = normalise_features(self.features, self.offsets, method)
+        features = normalize_features(self.features, self.offsets, method)
         return replace(self, features=features, definitions_hash=None)
 
     def relabel(

@@ -51,7 +51,7 @@ class Description:
 
 
 def describe(datasets: Dataset | Iterable[Dataset]) -> Description:
-    """Summarise a data set, or a stream of blocks of whole queries.
+    """Summarize a data set, or a stream of blocks of whole queries.
 
     Example:
         >>> data = Dataset.from_arrays([[1], [5], [3]], labels=[0, 2, 0], qid=["a", "a", "b"])

@@ -1,6 +1,6 @@
 """Opening inputs and outputs: plain, gzip or zstd files, standard streams, open file objects.
 
-Compression is recognised by a file's first bytes when reading, never trusted from its name, and
+Compression is recognized by a file's first bytes when reading, never trusted from its name, and
 chosen by the name's ending (``.gz``, ``.zst``) when writing. PyArrow's codecs do the work: they
 verify checksums and raise an error when a stream is truncated.
 """

@@ -87,7 +87,7 @@ def parse_json(text: bytes) -> Any:
 
 
 def json_line(content: Any) -> bytes:
-    r"""Serialise a value as a line; ValueError or TypeError if JSON cannot represent it.
+    r"""Serialize a value as a line; ValueError or TypeError if JSON cannot represent it.
 
     Example:
         >>> json_line({"title": "Größe"}).decode()

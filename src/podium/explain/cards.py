@@ -54,7 +54,7 @@ def model_card(
 
     Args:
         ranker: A fitted ranker.
-        data: Labelled queries that it was not fitted on, to evaluate it on.
+        data: Labeled queries that it was not fitted on, to evaluate it on.
         measures: The measures to evaluate; the ranker's own, nDCG@10, AP and RR by default.
         conventions: The conventions of the measures.
         repeats: The number of permutations behind the importance of features.

@@ -180,7 +180,7 @@ def _tree_swaps(
         thresholds = model.threshold[splits & (model.feature == column)]
         if model.zero_missing[column]:
             thresholds = np.append(thresholds, [-ZERO, ZERO])
-        candidates = _neighbours(thresholds)
+        candidates = _neighbors(thresholds)
         if not len(candidates):
             continue
         order = np.argsort(np.abs(candidates - np.float64(search.row[column])), kind="stable")
@@ -191,7 +191,7 @@ def _tree_swaps(
             yield column, float(values[reached[0]]), float(scores[reached[0]])
 
 
-def _neighbours(thresholds: Doubles) -> Floats:
+def _neighbors(thresholds: Doubles) -> Floats:
     """Return the finite single-precision numbers next to each threshold, and it if it is one."""
     exact = np.unique(thresholds)
     with np.errstate(over="ignore"):

@@ -7,7 +7,7 @@ from html import escape
 
 from podium.explain.dependence import PartialDependence
 from podium.explain.importance import Importance
-from podium.reports.charts import COLOURS, Bar, Line, line_chart, signed_bar_chart
+from podium.reports.charts import COLORS, Bar, Line, line_chart, signed_bar_chart
 from podium.reports.page import report_page
 from podium.reports.table import report_table
 
@@ -82,7 +82,7 @@ def _dependence_card(dependence: PartialDependence) -> str:
     line = Line(
         "mean effect on the score",
         dependence.effects.tolist(),
-        COLOURS[0],
+        COLORS[0],
         dependence.low.tolist(),
         dependence.high.tolist(),
     )

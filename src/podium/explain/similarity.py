@@ -8,7 +8,7 @@ import numpy as np
 
 from podium.data import Dataset
 from podium.errors import ArgumentError
-from podium.explain.spread import centred_columns
+from podium.explain.spread import centered_columns
 from podium.kernels import Doubles
 
 _MOST_FEATURES = 5_000
@@ -45,10 +45,10 @@ def query_correlations(data: Dataset) -> Doubles:
             hint="Give the groups of features yourself: groups=.",
         )
     ranks = np.stack([_query_ranks(data, column) for column in data.features.T], axis=1)
-    centred = centred_columns(data, ranks)
-    norms = np.sqrt((centred**2).sum(axis=0))
-    centred /= np.where(norms > 1e-9, norms, np.inf)
-    return np.asarray(np.clip(centred.T @ centred, -1.0, 1.0))
+    centered = centered_columns(data, ranks)
+    norms = np.sqrt((centered**2).sum(axis=0))
+    centered /= np.where(norms > 1e-9, norms, np.inf)
+    return np.asarray(np.clip(centered.T @ centered, -1.0, 1.0))
 
 
 def similar_pairs(data: Dataset, *, least: float = 0.95) -> list[SimilarPair]:

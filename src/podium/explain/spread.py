@@ -8,12 +8,12 @@ from podium.data import Dataset
 from podium.kernels import Doubles
 
 
-def centred_columns(data: Dataset, values: Doubles) -> Doubles:
+def centered_columns(data: Dataset, values: Doubles) -> Doubles:
     """Return values less their mean in each query; what is missing becomes 0, the mean.
 
     Example:
         >>> data = Dataset.from_arrays([[1.0], [3.0], [7.0]], [0, 0, 0], group=[2, 1])
-        >>> centred_columns(data, data.features.astype(float)).tolist()
+        >>> centered_columns(data, data.features.astype(float)).tolist()
         [[-1.0], [1.0], [0.0]]
     """
     known = ~np.isnan(values)
@@ -33,6 +33,6 @@ def within_query_deviation(data: Dataset) -> Doubles:
         >>> within_query_deviation(data).round(4).tolist()
         [0.8165, 0.0]
     """
-    centred = centred_columns(data, data.features.astype(np.float64))
+    centered = centered_columns(data, data.features.astype(np.float64))
     known = np.maximum((~np.isnan(data.features)).sum(axis=0), 1)
-    return np.asarray(np.sqrt((centred**2).sum(axis=0) / known))
+    return np.asarray(np.sqrt((centered**2).sum(axis=0) / known))

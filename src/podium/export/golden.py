@@ -190,11 +190,11 @@ def _plain_rows(
     """Return rows that differ in one feature each, at its scale, and ordinary ones."""
     width = len(model.feature_names)
     if isinstance(model, LinearModel):
-        centre, scale = np.zeros(width), _linear_scales(model, sample)
+        center, scale = np.zeros(width), _linear_scales(model, sample)
         can_miss = False
         parts = [np.diag(scale)]
     else:
-        centre, scale = model.mean, model.scale
+        center, scale = model.mean, model.scale
         # Each unit of the first layer is far on either side of where it begins to count.
         towards = _REACH * scale * np.sign(model.layers[0][0])
         parts = [np.diag(scale), np.diag(-scale), towards, -towards]
@@ -202,8 +202,8 @@ def _plain_rows(
         chosen = rng.choice(len(sample), min(_BACKGROUND, len(sample)), replace=False)
         drawn = sample[chosen].astype(np.float64)
     else:
-        drawn = centre + scale * rng.normal(size=(_BACKGROUND, width))
-    rows = np.concatenate([[centre], *(centre + part for part in parts), drawn])
+        drawn = center + scale * rng.normal(size=(_BACKGROUND, width))
+    rows = np.concatenate([[center], *(center + part for part in parts), drawn])
     rows = as_single(rows).astype(np.float64)
     if can_miss:
         without = np.tile(rows[-1], (width, 1))

@@ -1,7 +1,7 @@
 """What rounding explains: how far a computed score may be from the exact one, row by row.
 
 A sum of n terms that are each rounded, multiplied and added in any order is off by at most about
-n + 2 times half the distance between neighbouring numbers, relative to the sum of the terms without
+n + 2 times half the distance between neighboring numbers, relative to the sum of the terms without
 their signs (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1). So the bound
 follows the terms of each row: it is as small as the scores are.
 """
@@ -34,7 +34,7 @@ def rounding_bound(model: Model, rows: Doubles, dtype: type[np.floating[Any]]) -
     """Return how far each row's score may be off if it is computed in a precision.
 
     In any order of addition. The layers of a network are in single precision in either case; the
-    precision is that of its standardised features.
+    precision is that of its standardized features.
 
     Args:
         model: The model.

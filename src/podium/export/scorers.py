@@ -34,7 +34,7 @@ class LinearModel:
 
 @dataclass(frozen=True, eq=False)
 class NetworkModel:
-    """Standardised features, then layers with rectified outputs; the last has one output.
+    """Standardized features, then layers with rectified outputs; the last has one output.
 
     A missing value is the mean of its feature.
 

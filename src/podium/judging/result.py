@@ -21,7 +21,7 @@ class SessionResult:
 
     Attributes:
         top: The best items, best first.
-        levels: The same items, those judged equal to a neighbour together. The last level may
+        levels: The same items, those judged equal to a neighbor together. The last level may
             have further items: those judged equal to the last of the top k.
         k: How many were asked for.
         complete: Whether every judgment that the algorithm needs is there; if not, the order is
@@ -61,7 +61,7 @@ class SessionResult:
 def levels(
     top: Sequence[int], below: Iterable[int], tied: Callable[[int, int], bool]
 ) -> list[list[int]]:
-    """Put neighbours of an order that are tied on one level, and what is tied with its last.
+    """Put neighbors of an order that are tied on one level, and what is tied with its last.
 
     Example:
         >>> levels([0, 1, 2], [3, 4], lambda left, right: (left, right) in {(1, 2), (2, 4)})

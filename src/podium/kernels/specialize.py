@@ -1,8 +1,8 @@
 """Compiling a function of one query, Podium's or a user's, into a loop over many.
 
 A loop is a template: an ordinary function that calls other functions by names which are filled in
-here. Each specialisation is compiled as one piece, so the calls are inlined and cost nothing per
-query, and it is cached on disk beside the file of the function that it was specialised for.
+here. Each specialization is compiled as one piece, so the calls are inlined and cost nothing per
+query, and it is cached on disk beside the file of the function that it was specialized for.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ class Loss(ABC):
     def rounded(self, _width: float) -> tuple[Loss, Loss] | None:
         """Return two smooth substitutes for a convex loss with kinks, or None if there are none.
 
-        The first is close to this loss and easy to minimise. The second has the first one's
+        The first is close to this loss and easy to minimize. The second has the first one's
         gradient; its value is that of the highest plane with this gradient below this loss.
         """
         return None
@@ -225,7 +225,7 @@ def settle_numbers(loss: Any) -> None:
 
 
 def empty_batch(labels: ArrayLike, offsets: Ints) -> Batch:
-    """Return a batch of validated labels, with uninitialised scores and results."""
+    """Return a batch of validated labels, with uninitialized scores and results."""
     label_of = _labels(labels)
     scores, gradient, curvature = np.empty((3, len(label_of)))
     return Batch(scores, label_of, offsets, np.empty(len(offsets) - 1), gradient, curvature)

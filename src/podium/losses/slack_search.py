@@ -7,7 +7,7 @@ orders' points (loss, lead). Along that hull loss rises and lead falls with the 
 product is largest where ``lead = penalty * loss``. Two orders that enclose this point are moved
 towards each other along the chord between them, until no order lies above it. So the best order on
 the hull is found exactly, in a few steps; it takes the place of the golden-section search by Cheng
-et al. (2014), which minimises the same bound but can stop short on its plateaus.
+et al. (2014), which minimizes the same bound but can stop short on its plateaus.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class FitInterrupted(KeyboardInterrupt):
 
 
 class Ranker(BaseEstimator):  # type: ignore[misc]
-    """A ranking loss and a scorer that minimises it, as a scikit-learn estimator.
+    """A ranking loss and a scorer that minimizes it, as a scikit-learn estimator.
 
     Rows are documents. Their queries are given by ``qid`` (one id per row, in any order) or by
     ``group`` (the number of contiguous rows of each query). ``predict`` returns one score per row:
@@ -445,7 +445,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         group: ArrayLike | None = None,
         sample_weight: SampleWeight | None = None,
     ) -> float:
-        """Return the mean of the ranker's ``measure``, for scikit-learn's searches to maximise.
+        """Return the mean of the ranker's ``measure``, for scikit-learn's searches to maximize.
 
         Larger is always better, as scikit-learn expects: a measure for which smaller is better,
         such as ``WKT(k=10)``, is negated. Rankers without a ``measure`` use nDCG@10. With

@@ -316,7 +316,7 @@ class _ThresholdLearner:
         return self._sorted.best(state.potential, state.lists, state.beta, excluded)
 
     def output(self, stump: Stump, features: Floats) -> Doubles:
-        # In double precision, as predictions do: a threshold between two neighbours is no float32.
+        # In double precision, as predictions do: a threshold between two neighbors is no float32.
         column = features[:, stump.feature].astype(np.float64)
         return (column > stump.threshold).astype(np.float64)
 

@@ -1,8 +1,8 @@
-"""A bundle method for regularised risks that are convex but not smooth (BMRM, one slack).
+"""A bundle method for regularized risks that are convex but not smooth (BMRM, one slack).
 
-Minimises ``alpha / 2 |w|^2 + R(w)`` for a convex R whose value and subgradient can be computed at
-any w. Each step adds the plane ``R(w_t) + g_t . (w - w_t)``, which lies below R, and minimises the
-regulariser plus the highest plane. That minimum is a lower bound of the objective, and the best
+Minimizes ``alpha / 2 |w|^2 + R(w)`` for a convex R whose value and subgradient can be computed at
+any w. Each step adds the plane ``R(w_t) + g_t . (w - w_t)``, which lies below R, and minimizes the
+regularizer plus the highest plane. That minimum is a lower bound of the objective, and the best
 value so far an upper bound, so the method stops on a certified gap (Teo et al. 2010; Joachims
 2006).
 
@@ -49,7 +49,7 @@ class BundleResult:
     converged: bool
 
 
-def minimise_bundle(
+def minimize_bundle(
     risk: Risk,
     start: Doubles,
     *,
@@ -60,12 +60,12 @@ def minimise_bundle(
     planes: Sequence[Plane] = (),
     monitor: Callable[[int, Doubles, float, float], None] | None = None,
 ) -> BundleResult:
-    """Minimise ``alpha / 2 |w|^2 + R(w)``.
+    """Minimize ``alpha / 2 |w|^2 + R(w)``.
 
     Args:
         risk: R: its value and a subgradient.
         start: The first point.
-        alpha: The weight of the regulariser, above 0.
+        alpha: The weight of the regularizer, above 0.
         tol: Stop when the gap is below this fraction of the objective.
         floor: Used in place of a smaller objective by the stopping rule: for a minimum near 0,
             double precision cannot reach a fraction of it.
@@ -76,7 +76,7 @@ def minimise_bundle(
     Example:
         >>> def absolute(w):
         ...     return float(np.abs(w - 3).sum()), np.sign(w - 3)
-        >>> result = minimise_bundle(absolute, np.zeros(1), alpha=0.5, tol=1e-6)
+        >>> result = minimize_bundle(absolute, np.zeros(1), alpha=0.5, tol=1e-6)
         >>> round(float(result.weights[0]), 4), result.converged
         (2.0, True)
     """
@@ -137,7 +137,7 @@ class _Bundle:
 
 
 def _simplex_program(gram: NDArray[np.float64], offsets: Doubles) -> Doubles:
-    """Maximise ``offsets . a - 1/2 a . gram a`` over a >= 0 that sums to 1."""
+    """Maximize ``offsets . a - 1/2 a . gram a`` over a >= 0 that sums to 1."""
     import clarabel
     from scipy import sparse
 

@@ -244,10 +244,10 @@ def adding_up(contributions: Doubles, scores: Doubles, kind: str) -> Doubles:
     Engines and networks round their scores to single precision. What rounding leaves is spread
     over the features by the size of their contributions.
     """
-    centred = contributions - contributions.mean(axis=0)
+    centered = contributions - contributions.mean(axis=0)
     target = scores - scores.mean()
-    left = target - centred.sum(axis=1)
-    sizes = np.abs(centred)
+    left = target - centered.sum(axis=1)
+    sizes = np.abs(centered)
     totals = sizes.sum(axis=1)
     scale = max(float(np.abs(scores).max()), float(totals.max()))
     if not np.abs(left).max() <= _ROUNDING * scale:  # also if anything is not a number
@@ -258,4 +258,4 @@ def adding_up(contributions: Doubles, scores: Doubles, kind: str) -> Doubles:
         )
     even = np.full_like(sizes, 1 / sizes.shape[1])
     shares = np.divide(sizes, totals[:, None], out=even, where=totals[:, None] > 0)
-    return np.asarray(centred + shares * left[:, None])
+    return np.asarray(centered + shares * left[:, None])

@@ -144,7 +144,7 @@ def validation_arguments(
     )
     sets = [
         EvalSet(X, y, qid, group, X is training[0] and y is training[1])
-        for (X, y), qid, group in zip(map(_labelled, listed), ids, sizes, strict=True)
+        for (X, y), qid, group in zip(map(_labeled, listed), ids, sizes, strict=True)
     ]
     names = [f"valid_{number}" for number in range(len(sets))]
     if eval_names is not None:
@@ -179,7 +179,7 @@ def _is_several(eval_set: Any) -> bool:
     return isinstance(eval_set, list)
 
 
-def _labelled(eval_set: Any) -> tuple[Any, Any]:
+def _labeled(eval_set: Any) -> tuple[Any, Any]:
     if isinstance(eval_set, Dataset | ShardSet):
         return eval_set, None
     if not isinstance(eval_set, tuple | list) or len(eval_set) != 2:

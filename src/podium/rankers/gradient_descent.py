@@ -19,7 +19,7 @@ def adam_descent(
     learning_rate: float = 0.1,
     monitor: Callable[[int, Doubles, float], None] | None = None,
 ) -> tuple[Doubles, float]:
-    """Minimise ``alpha / 2 |w|^2 + R(w)`` by full-batch Adam with a cosine learning-rate schedule.
+    """Minimize ``alpha / 2 |w|^2 + R(w)`` by full-batch Adam with a cosine learning-rate schedule.
 
     The pair weights of LambdaLoss change with the ranking, so its gradient is not the gradient of
     its value and a line search cannot rely on that value. A fixed schedule needs no line search.

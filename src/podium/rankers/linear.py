@@ -16,7 +16,7 @@ from podium.kernels import Doubles, Floats
 from podium.losses import Loss
 from podium.measures import Measure
 from podium.rankers.base import FitInterrupted, Ranker
-from podium.rankers.bundle_method import BundleResult, Plane, minimise_bundle
+from podium.rankers.bundle_method import BundleResult, Plane, minimize_bundle
 from podium.rankers.empirical_risk import BlockRisk, LinearRisk, block_scores
 from podium.rankers.fit_arguments import FitStopped
 from podium.rankers.fit_progress import Progress
@@ -44,9 +44,9 @@ _ADAM_STEPS = 300
 class LinearRanker(Ranker):
     """A linear scorer: scores are a weighted sum of the features.
 
-    Minimises ``alpha / 2 |w|^2 + mean over queries of loss(X_q w, y_q)``; with
+    Minimizes ``alpha / 2 |w|^2 + mean over queries of loss(X_q w, y_q)``; with
     ``sample_weight``, the mean is weighted. A smooth loss is
-    minimised by L-BFGS, a convex loss with kinks (hinges) by a bundle method that stops when its
+    minimized by L-BFGS, a convex loss with kinks (hinges) by a bundle method that stops when its
     value is certified to be within ``tol`` of the minimum, and any other loss (LambdaLoss) by 300
     steps of Adam.
 
@@ -112,7 +112,7 @@ class LinearRanker(Ranker):
     def _check_weights(self, weights: FitWeights) -> None:
         loss = self.loss_function()
         if loss.row_weighting != "loss":
-            # Multiplied gradients are not the gradient of a function that could be minimised.
+            # Multiplied gradients are not the gradient of a function that could be minimized.
             weights.require_queries_only(f"{loss!r} in a linear ranker")
 
     def _fit(
@@ -133,7 +133,7 @@ class LinearRanker(Ranker):
             risk = SparseRisk(loss, data, weights)
         else:
             risk = BlockRisk(loss, data, weights)
-        self._minimise(risk, monitor, np.zeros(self.n_features_in_))
+        self._minimize(risk, monitor, np.zeros(self.n_features_in_))
 
     def fit_risk(
         self,
@@ -155,23 +155,23 @@ class LinearRanker(Ranker):
         """
         self.check_parameters()
         with self._fitting(feature_names, not are_numbers(feature_names), definitions_hash):
-            self._minimise(risk, monitor, np.zeros(len(feature_names)) if start is None else start)
+            self._minimize(risk, monitor, np.zeros(len(feature_names)) if start is None else start)
         return self
 
     @property
     def _alpha(self) -> float:
         return float(self.alpha)  # in double precision, whatever its NumPy type
 
-    def _minimise(
+    def _minimize(
         self, risk: LinearRisk, monitor: ValidationMonitor[Doubles], start: Doubles
     ) -> None:
         loss = risk.loss
         self.converged_, self.gap_, self.objective_ = False, np.nan, np.nan
         try:
             if loss.smooth:
-                self._minimise_by_lbfgs(risk, start, monitor)
+                self._minimize_by_lbfgs(risk, start, monitor)
             elif loss.convex:
-                self._minimise_by_bundle(risk, start, monitor)
+                self._minimize_by_bundle(risk, start, monitor)
             else:
                 steps = min(self.max_iter, _ADAM_STEPS)
                 self.coef_, self.objective_ = adam_descent(
@@ -196,7 +196,7 @@ class LinearRanker(Ranker):
                 stacklevel=4,
             )
 
-    def _minimise_by_lbfgs(
+    def _minimize_by_lbfgs(
         self, risk: LinearRisk, start: Doubles, monitor: ValidationMonitor[Doubles]
     ) -> None:
         from scipy import optimize
@@ -211,9 +211,9 @@ class LinearRanker(Ranker):
         def objective(point: Doubles) -> tuple[float, Doubles]:
             weights = weights_at(point)
             value, gradient = risk(weights)
-            penalised = value + 0.5 * self._alpha * float(weights @ weights)
+            penalized = value + 0.5 * self._alpha * float(weights @ weights)
             slope = gradient + self._alpha * weights
-            return penalised, slope if transform is None else slope @ transform
+            return penalized, slope if transform is None else slope @ transform
 
         def callback(intermediate_result: Any) -> None:  # SciPy requires this argument name
             # A copy: SciPy goes on to change its array.
@@ -242,12 +242,12 @@ class LinearRanker(Ranker):
     def _evaluations_left(self, risk: LinearRisk) -> int:
         return max(1, self.max_iter - risk.evaluations)
 
-    def _minimise_by_bundle(
+    def _minimize_by_bundle(
         self, risk: LinearRisk, start: Doubles, monitor: ValidationMonitor[Doubles]
     ) -> None:
-        """Minimise by L-BFGS with ever less rounded kinks, then by the bundle method.
+        """Minimize by L-BFGS with ever less rounded kinks, then by the bundle method.
 
-        L-BFGS minimises a rounded loss in far fewer steps than the bundle method needs, and its
+        L-BFGS minimizes a rounded loss in far fewer steps than the bundle method needs, and its
         solution gives a plane below the loss itself. A few such planes often certify the gap.
         """
         planes: list[Plane] = []
@@ -258,7 +258,7 @@ class LinearRanker(Ranker):
             if pair is None:
                 break
             smooth, lower_bound = pair
-            self._minimise_by_lbfgs(risk.with_loss(smooth), point, monitor)
+            self._minimize_by_lbfgs(risk.with_loss(smooth), point, monitor)
             point = self.coef_
             value, slope = risk.with_loss(lower_bound)(point)
             planes.append((slope, value - float(slope @ point)))
@@ -280,7 +280,7 @@ class LinearRanker(Ranker):
         steps: int,
         monitor: ValidationMonitor[Doubles] | None,
     ) -> BundleResult:
-        result = minimise_bundle(
+        result = minimize_bundle(
             risk,
             start,
             alpha=self._alpha,

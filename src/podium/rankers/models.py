@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 Scorer: TypeAlias = Literal["linear", "lightgbm", "xgboost", "neural"]
-"""The scorers that can minimise a loss."""
+"""The scorers that can minimize a loss."""
 
 Grid: TypeAlias = Mapping[str, Sequence[Any]]
 """The values to try for each parameter."""
@@ -128,7 +128,7 @@ class Model:
 
         Args:
             k: The k of the top-k form; None for the full order.
-            scorer: The scorer that minimises the loss.
+            scorer: The scorer that minimizes the loss.
             parameters: Parameters of the ranker.
         """
         if self.loss is not None:
@@ -264,7 +264,7 @@ MODELS: Registry[Model] = Registry(
 
 
 def get_model(name: str) -> Model:
-    """Return a model by its name in the paper, in any capitalisation.
+    """Return a model by its name in the paper, in any capitalization.
 
     Example:
         >>> get_model("ranksvm").name

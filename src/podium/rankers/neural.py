@@ -35,7 +35,7 @@ from podium.rankers.validation_monitor import ValidationMonitor
 class NeuralRanker(DistributedRanker):
     """A multi-layer perceptron that scores each document, trained by AdamW on any loss.
 
-    Features are standardised to mean 0 and standard deviation 1 over the training rows, and missing
+    Features are standardized to mean 0 and standard deviation 1 over the training rows, and missing
     values become 0. A batch consists of whole queries of any length, without padding.
 
     Args:
@@ -133,7 +133,7 @@ class NeuralRanker(DistributedRanker):
             drawn = rng.uniform(-bound, bound, tuple(parameter.shape))
             parameter.data = torch.tensor(drawn, dtype=torch.float32)
         criterion = RankingLoss(self.loss_function())
-        optimiser = torch.optim.AdamW(
+        optimizer = torch.optim.AdamW(
             self.module_.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay
         )
         monitor: ValidationMonitor[dict[str, Floats]] = ValidationMonitor(
@@ -147,14 +147,14 @@ class NeuralRanker(DistributedRanker):
         checkpoint = communicator.load_checkpoint()
         if checkpoint is not None:
             self._set_state(arrays_with_prefix("now.", checkpoint))
-            epoch = resume_from_checkpoint(checkpoint, optimiser, monitor, rng)
+            epoch = resume_from_checkpoint(checkpoint, optimizer, monitor, rng)
         try:
             while epoch < self.epochs and not monitor.stops_early(
                 epoch, self.early_stopping_rounds
             ):
                 total = 0.0
                 for batch, batch_weights in self._batches(data, rng, communicator, weights):
-                    optimiser.zero_grad()
+                    optimizer.zero_grad()
                     if batch is not None:
                         scores = self.module_(torch.from_numpy(self._scaled(batch.features)))
                         labels = torch.from_numpy(batch.labels)
@@ -163,11 +163,11 @@ class NeuralRanker(DistributedRanker):
                         total += float(value.detach()) * len(batch)
                     if communicator.size > 1:
                         average_gradients(self.module_, batch, communicator)
-                    optimiser.step()
+                    optimizer.step()
                 epoch += 1
                 loss_sum, queries = communicator.all_reduce(np.array([total, len(data)]))
                 monitor(epoch, self._state(), float(loss_sum / queries))
-                make_state = partial(make_checkpoint, epoch, self._state(), optimiser, monitor, rng)
+                make_state = partial(make_checkpoint, epoch, self._state(), optimizer, monitor, rng)
                 communicator.save_checkpoint(epoch, make_state)
         except KeyboardInterrupt as stop:
             if monitor.model is None:
@@ -229,7 +229,7 @@ class NeuralRanker(DistributedRanker):
         self.mean_ = total / count
         variance = np.maximum(total_square / count - self.mean_**2, 0.0)
         deviation = np.sqrt(variance)
-        # A feature that hardly varies only has rounding errors: it is centred, but not scaled.
+        # A feature that hardly varies only has rounding errors: it is centered, but not scaled.
         constant = deviation <= 1e-7 * np.maximum(np.abs(self.mean_), 1.0)
         self.scale_ = np.where(constant, 1.0, deviation)
 

@@ -39,14 +39,14 @@ def average_gradients(module: Any, batch: Dataset | None, communicator: Communic
 def make_checkpoint(
     epoch: int,
     state: dict[str, Floats],
-    optimiser: Any,
+    optimizer: Any,
     monitor: ValidationMonitor[dict[str, Floats]],
     rng: np.random.Generator,
 ) -> Archive:
     """Return all that the next epoch depends on: current and best weights, Adam's moments, RNG."""
     arrays = {f"now.{name}": value for name, value in state.items()}
     arrays |= {f"best.{name}": value for name, value in (monitor.model or {}).items()}
-    for index, moments in optimiser.state_dict()["state"].items():
+    for index, moments in optimizer.state_dict()["state"].items():
         for name, value in moments.items():
             arrays[f"adam.{index}.{name}"] = value.cpu().numpy()
     return Archive("", monitor.state(epoch) | {"rng": rng.bit_generator.state}, arrays)
@@ -54,7 +54,7 @@ def make_checkpoint(
 
 def resume_from_checkpoint(
     checkpoint: Archive,
-    optimiser: Any,
+    optimizer: Any,
     monitor: ValidationMonitor[dict[str, Floats]],
     rng: np.random.Generator,
 ) -> int:
@@ -65,7 +65,7 @@ def resume_from_checkpoint(
     for name, value in arrays_with_prefix("adam.", checkpoint).items():
         index, _, moment = name.partition(".")
         moments.setdefault(int(index), {})[moment] = torch.tensor(value)
-    optimiser.load_state_dict({**optimiser.state_dict(), "state": moments})
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": moments})
     rng.bit_generator.state = checkpoint.metadata["rng"]
     best = arrays_with_prefix("best.", checkpoint)
     monitor.model = best or None

@@ -200,7 +200,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         progress: Progress | None,
     ) -> None:
         rng = generator(self.random_state)
-        optimiser = torch.optim.AdamW(
+        optimizer = torch.optim.AdamW(
             encoder.module.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay
         )
         steps = -(-len(data.queries) // self.batch_queries) * self.epochs
@@ -216,7 +216,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
             processes,
         )
         read = self._digests(encoder, data, validation)
-        epoch = self._resume(encoder, optimiser, monitor, rng, read)
+        epoch = self._resume(encoder, optimizer, monitor, rng, read)
         require_same(epoch, processes)
         encoder.module.train()
         with self._keeping_best(encoder, monitor):
@@ -227,20 +227,20 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
                 order = rng.permutation(len(data.queries))
                 for step, first in enumerate(range(0, len(order), self.batch_queries)):
                     done = epoch * (steps // self.epochs) + step
-                    self._set_rate(optimiser, done, steps)
+                    self._set_rate(optimizer, done, steps)
                     chosen = order[first : first + self.batch_queries]
                     seeds = rng.integers(2**62, size=len(chosen))
-                    total += self._step(encoder, optimiser, loss, data, chosen, seeds, processes)
+                    total += self._step(encoder, optimizer, loss, data, chosen, seeds, processes)
                 epoch += 1
                 (total,) = processes.all_reduce(np.array([total]))
                 monitor(epoch, _state(encoder), total / len(order))
                 if processes.rank == 0:
-                    self._save_checkpoint(epoch, encoder, optimiser, monitor, rng, read)
+                    self._save_checkpoint(epoch, encoder, optimizer, monitor, rng, read)
 
     def _step(
         self,
         encoder: TextEncoder,
-        optimiser: Any,
+        optimizer: Any,
         loss: Loss,
         data: TextPairs,
         chosen: Ints,
@@ -251,7 +251,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
 
         Dropout has a seed per query, so that it does not depend on who scores which of them.
         """
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         total = 0.0
         own = slice(processes.rank, None, processes.size)
         # One by one: the memory is that of one query's tokens.
@@ -266,14 +266,14 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
             total += result.total * len(chosen)
         sum_gradients(encoder.module, processes)
         torch.nn.utils.clip_grad_norm_(encoder.module.parameters(), self.max_grad_norm)
-        optimiser.step()
+        optimizer.step()
         return total
 
-    def _set_rate(self, optimiser: Any, done: int, steps: int) -> None:
+    def _set_rate(self, optimizer: Any, done: int, steps: int) -> None:
         """Let the learning rate grow during the warm-up, then fall to 0."""
         warmup = int(self.warmup_ratio * steps)
         share = (done + 1) / (warmup + 1) if done < warmup else (steps - done) / (steps - warmup)
-        for group in optimiser.param_groups:
+        for group in optimizer.param_groups:
             group["lr"] = self.learning_rate * share
 
     @contextlib.contextmanager
@@ -304,7 +304,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         self,
         epoch: int,
         encoder: TextEncoder,
-        optimiser: Any,
+        optimizer: Any,
         monitor: ValidationMonitor[dict[str, Floats]],
         rng: np.random.Generator,
         read: Mapping[str, Any],
@@ -313,7 +313,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
             return
         folder = Path(self.checkpoint_folder)
         folder.mkdir(parents=True, exist_ok=True)
-        archive = make_checkpoint(epoch, _state(encoder), optimiser, monitor, rng)
+        archive = make_checkpoint(epoch, _state(encoder), optimizer, monitor, rng)
         metadata = {
             **archive.metadata, **read, "parameters": self._plain_parameters(),
             "evals_result": self.evals_result_,
@@ -323,7 +323,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
     def _resume(
         self,
         encoder: TextEncoder,
-        optimiser: Any,
+        optimizer: Any,
         monitor: ValidationMonitor[dict[str, Floats]],
         rng: np.random.Generator,
         read: Mapping[str, Any],
@@ -348,7 +348,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
                 raise DataError(f"is the checkpoint {words}", path=path, hint=hint)
         try:
             _set_state(encoder, arrays_with_prefix("now.", checkpoint))
-            epoch = resume_from_checkpoint(checkpoint, optimiser, monitor, rng)
+            epoch = resume_from_checkpoint(checkpoint, optimizer, monitor, rng)
             self.evals_result_ = checkpoint.metadata["evals_result"]
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             reason = (str(error) or type(error).__name__).splitlines()[0][:200]

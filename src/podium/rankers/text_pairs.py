@@ -26,7 +26,7 @@ _DOCUMENT_COLUMNS = ("document", "text", "document_text", "passage")
 
 @dataclass(frozen=True)
 class TextPairs:
-    """Labelled pairs of a query and a document, those of one query together.
+    """Labeled pairs of a query and a document, those of one query together.
 
     Attributes:
         queries: Labels and queries of the rows; it has no features.

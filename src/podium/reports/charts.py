@@ -1,6 +1,6 @@
 """SVG charts, drawn without a plotting library.
 
-Charts go into reports that a core install writes, follow the reader's light or dark colours, and
+Charts go into reports that a core install writes, follow the reader's light or dark colors, and
 show the value under the pointer; Matplotlib can do neither of the last two.
 """
 
@@ -14,8 +14,8 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
-"""Okabe and Ito's colours, which people with colour-blindness tell apart."""
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
+"""Okabe and Ito's colors, which people with color-blindness tell apart."""
 
 _WIDE, _NARROW = 900, 380
 _LEFT, _RIGHT, _TOP = 48, 14, 12
@@ -74,21 +74,21 @@ def curve_chart(
 
     marks = _horizontal_lines(ticks, across, _WIDE)
     floor = height - bottom
-    labelled = cut_offs if len(cut_offs) <= 10 else cut_offs[:: -(-len(cut_offs) // 10)]
-    marks += [_text(along(cut_off), floor + 16, str(cut_off)) for cut_off in labelled]
+    labeled = cut_offs if len(cut_offs) <= 10 else cut_offs[:: -(-len(cut_offs) // 10)]
+    marks += [_text(along(cut_off), floor + 16, str(cut_off)) for cut_off in labeled]
     marks.append(_text((_LEFT + _WIDE - _RIGHT) / 2, floor + 32, axis))
     for index, (name, (cuts, means)) in enumerate(curves.items()):
-        colour = COLOURS[index % len(COLOURS)]
-        dash = _DASHED if index >= len(COLOURS) else ""
+        color = COLORS[index % len(COLORS)]
+        dash = _DASHED if index >= len(COLORS) else ""
         points = " ".join(
             f"{along(at):.1f},{across(mean):.1f}" for at, mean in zip(cuts, means, strict=True)
         )
         marks.append(
-            f"<polyline points='{points}' fill='none' stroke='{colour}' stroke-width='2'{dash}>"
+            f"<polyline points='{points}' fill='none' stroke='{color}' stroke-width='2'{dash}>"
             f"<title>{escape(name)}</title></polyline>"
         )
         x, y = _LEFT + (index % 4) * 205, floor + 52 + 18 * (index // 4)
-        marks.append(_legend_entry(x, y, name[:26], colour, dash))
+        marks.append(_legend_entry(x, y, name[:26], color, dash))
     return _svg(_WIDE, height, marks, title)
 
 
@@ -139,7 +139,7 @@ class Line:
     Attributes:
         name: In the legend.
         values: A value for each step.
-        colour: Of the line.
+        color: Of the line.
         low: The lower ends of intervals, or None.
         high: The upper ends.
         dashed: Whether to draw it dashed.
@@ -147,7 +147,7 @@ class Line:
 
     name: str
     values: Sequence[float]
-    colour: str
+    color: str
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
     dashed: bool = False
@@ -189,7 +189,7 @@ def line_chart(
     for index, line in enumerate(lines):
         dash = _DASHED if line.dashed else ""
         marks.append(
-            _legend_entry(_LEFT + index * entry_width, height - 12, line.name, line.colour, dash)
+            _legend_entry(_LEFT + index * entry_width, height - 12, line.name, line.color, dash)
         )
     return _svg(width, height, marks, title)
 
@@ -202,25 +202,25 @@ def _line_marks(
         upper = [f"{across(at):.1f},{up(value):.1f}" for at, value in enumerate(line.high)]
         lower = [f"{across(at):.1f},{up(value):.1f}" for at, value in enumerate(line.low)]
         points = " ".join((*upper, *lower[::-1]))
-        marks.append(f"<polygon points='{points}' fill='{line.colour}' fill-opacity='0.16'/>")
+        marks.append(f"<polygon points='{points}' fill='{line.color}' fill-opacity='0.16'/>")
     points = " ".join(f"{across(at):.1f},{up(value):.1f}" for at, value in enumerate(line.values))
     dash = _DASHED if line.dashed else ""
     marks.append(
-        f"<polyline points='{points}' fill='none' stroke='{line.colour}' stroke-width='2'{dash}/>"
+        f"<polyline points='{points}' fill='none' stroke='{line.color}' stroke-width='2'{dash}/>"
     )
     for at, value in enumerate(line.values):
         ends = ""
         if line.low is not None and line.high is not None:
             ends = f" ({line.low[at]:.3f} to {line.high[at]:.3f})"
         marks.append(
-            f"<circle cx='{across(at):.1f}' cy='{up(value):.1f}' r='3' fill='{line.colour}'>"
+            f"<circle cx='{across(at):.1f}' cy='{up(value):.1f}' r='3' fill='{line.color}'>"
             f"<title>{escape(line.name)}, {escape(steps[at])}: {value:.3f}{ends}</title></circle>"
         )
     return marks
 
 
 def named_bar_chart(title: str, bars: Mapping[str, float]) -> str:
-    """Horizontal bars with a name and a value each; bars of negative values have another colour."""
+    """Horizontal bars with a name and a value each; bars of negative values have another color."""
     row_height, right, width, top = 24, 90, 620, 4
     shown = {name: _shortened(name, 34) for name in bars}
     left = 24 + 7 * max((len(text) for text in shown.values()), default=0)
@@ -234,7 +234,7 @@ def named_bar_chart(title: str, bars: Mapping[str, float]) -> str:
         marks += [
             _text(left - 8, middle + 4, shown[name], "end"),
             f"<rect x='{left}' y='{middle - 8}' width='{length:.1f}' height='16' "
-            f"fill='{COLOURS[0] if value >= 0 else COLOURS[1]}'>"
+            f"fill='{COLORS[0] if value >= 0 else COLORS[1]}'>"
             f"<title>{escape(name)}: {value:.6g}</title></rect>",
             _text(left + length + 6, middle + 4, f"{value:.4g}", "start"),
         ]
@@ -292,7 +292,7 @@ def signed_bar_chart(title: str, bars: Sequence[Bar]) -> str:
         if math.isfinite(bar.low) and bar.low < bar.high:
             marks.append(
                 f"<path d='M{along(bar.low):.1f} {middle}H{along(bar.high):.1f}' "
-                f"stroke='{COLOURS[4]}' stroke-width='3'/>"
+                f"stroke='{COLORS[4]}' stroke-width='3'/>"
             )
     return _svg(width, height, marks, title)
 
@@ -319,8 +319,8 @@ def bar_chart_file(title: str, bars: Sequence[Bar], caption: str = "") -> str:
         marks += [
             _text(left - 8, middle + 4, bar.name, "end"),
             f"<rect x='{left}' y='{middle - 9}' width='{scale * bar.value:.1f}' height='18' "
-            f"fill='{COLOURS[0]}'/>",
-            f"<path d='M{low:.1f} {middle}H{high:.1f}' stroke='{COLOURS[4]}' stroke-width='3'/>",
+            f"fill='{COLORS[0]}'/>",
+            f"<path d='M{low:.1f} {middle}H{high:.1f}' stroke='{COLORS[4]}' stroke-width='3'/>",
             _text(high + 8, middle + 4, bar.note, "start"),
         ]
     marks.append(f"<text class='caption' x='{left}' y='{height - 12}'>{escape(caption)}</text>")
@@ -333,7 +333,7 @@ _FILE_STYLE = (
     "@media (prefers-color-scheme: dark) { text { fill: #e7eaf0; } "
     ".caption { fill: #a0a9b8; } .page { fill: #14181f; } }"
 )
-"""For a file of its own, which has no page to take its colours from."""
+"""For a file of its own, which has no page to take its colors from."""
 
 
 _DASHED = " stroke-dasharray='6 4'"
@@ -374,9 +374,9 @@ def _text(x: float, y: float, words: str, anchor: str = "middle") -> str:
     return f"<text x='{x:.1f}' y='{y:.1f}' text-anchor='{anchor}'>{escape(words)}</text>"
 
 
-def _legend_entry(x: float, y: float, name: str, colour: str, dash: str) -> str:
+def _legend_entry(x: float, y: float, name: str, color: str, dash: str) -> str:
     return (
-        f"<line x1='{x:.1f}' x2='{x + 20:.1f}' y1='{y - 4}' y2='{y - 4}' stroke='{colour}' "
+        f"<line x1='{x:.1f}' x2='{x + 20:.1f}' y1='{y - 4}' y2='{y - 4}' stroke='{color}' "
         f"stroke-width='2'{dash}/>" + _text(x + 26, y, name, "start")
     )
 

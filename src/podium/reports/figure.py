@@ -41,7 +41,7 @@ class Figure:
 
     @classmethod
     def of_chart(cls, title: str, chart: str) -> Figure:
-        """Make a chart, which takes its colours from a page, a picture of its own."""
+        """Make a chart, which takes its colors from a page, a picture of its own."""
         size = re.match(r"<svg viewBox='0 0 (\d+) (\d+)'", chart)
         if size is None:
             raise ValueError("not a chart of podium.reports.charts")

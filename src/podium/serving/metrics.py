@@ -77,7 +77,7 @@ class ServingMetrics:
         rankings.inc()
         ranked.inc(documents)
 
-    # To find a labelled counter takes the client longer than to count.
+    # To find a labeled counter takes the client longer than to count.
 
     @lru_cache(maxsize=1024)  # noqa: B019 - as many as the service has routes, and lives as long
     def _of_route(self, route: str, status: int) -> tuple[Counter, Histogram]:

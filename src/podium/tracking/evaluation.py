@@ -24,7 +24,7 @@ def log_evaluation(
 
     Args:
         ranker: A fitted ranker.
-        data: Labelled queries that it was not fitted on.
+        data: Labeled queries that it was not fitted on.
         measures: The measures; their names in MLflow have ``_at_`` for ``@``.
         conventions: The conventions of the measures.
 

@@ -33,7 +33,7 @@ class RankingEvaluator(ModelEvaluator):
     """Measures of a model of MLflow over queries, for ``mlflow.models.evaluate``.
 
     MLflow finds it by the name ``podium``. It evaluates models of type ``"ranker"``, of any
-    flavour, on data frames with a column of query ids, or the predictions that such a frame has.
+    flavor, on data frames with a column of query ids, or the predictions that such a frame has.
     ``evaluator_config`` has ``measures`` (by default nDCG@10), ``conventions`` and ``query_id``,
     the column of query ids (by default ``qid``).
 

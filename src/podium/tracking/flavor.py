@@ -1,4 +1,4 @@
-"""MLflow's flavour of rankers: saved without pickle, and scored as a ``python_function``."""
+"""MLflow's flavor of rankers: saved without pickle, and scored as a ``python_function``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Minimise a small quadratic over non-negative variables.
+"""Minimize a small quadratic over non-negative variables.
 
 An active-set method on the normal equations (Lawson and Hanson 1974, chapter 23), started from
 variables near the answer. SciPy's ``nnls`` takes no start, and 1.17 returns wrong answers for some
@@ -14,8 +14,8 @@ from podium.kernels import Doubles
 _PRECISION = 1e-12
 
 
-def minimise_quadratic(matrix: Doubles, pull: Doubles, start: Doubles) -> Doubles:
-    """Return the non-negative x that minimises ``x·matrix·x / 2 - pull·x``.
+def minimize_quadratic(matrix: Doubles, pull: Doubles, start: Doubles) -> Doubles:
+    """Return the non-negative x that minimizes ``x·matrix·x / 2 - pull·x``.
 
     Args:
         matrix: Symmetric and positive definite.
@@ -23,7 +23,7 @@ def minimise_quadratic(matrix: Doubles, pull: Doubles, start: Doubles) -> Double
         start: Non-negative; all zeros if nothing is known.
 
     Example:
-        >>> minimise_quadratic(np.array([[2.0, 1], [1, 2]]), np.array([2.0, -1]), np.zeros(2))
+        >>> minimize_quadratic(np.array([[2.0, 1], [1, 2]]), np.array([2.0, -1]), np.zeros(2))
         array([1., 0.])
     """
     values = start if start.any() else np.maximum(np.linalg.solve(matrix, pull), 0.0)
@@ -50,7 +50,7 @@ def minimise_quadratic(matrix: Doubles, pull: Doubles, start: Doubles) -> Double
 def _among_free(
     matrix: Doubles, pull: Doubles, values: Doubles, free: np.ndarray
 ) -> tuple[Doubles, np.ndarray]:
-    """Minimise over the free variables; those that reach 0 on the way are fixed there."""
+    """Minimize over the free variables; those that reach 0 on the way are fixed there."""
     free = free.copy()
     while free.any():
         minimum = np.zeros(len(pull))

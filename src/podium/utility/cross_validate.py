@@ -47,7 +47,7 @@ def choose_C(  # noqa: N802
     """
     grid = sorted(grid)
     scores = np.zeros(len(grid))
-    quick = replace(model, form="by-position", normalised=False)
+    quick = replace(model, form="by-position", normalized=False)
     parts = list(folds_of(preferences, model.folds, model.random_state))
     for number, (train, test) in enumerate(parts):
         learned: LearnedUtility | None = None

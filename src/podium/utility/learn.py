@@ -10,7 +10,7 @@ import numpy as np
 from podium.errors import ArgumentError
 from podium.kernels import Doubles
 from podium.utility.learned_utility import LearnedUtility
-from podium.utility.newton import Solution, minimise, ridge_of
+from podium.utility.newton import Solution, minimize, ridge_of
 from podium.utility.pair_kernels import PairArrays
 from podium.utility.preferences import RankingPreferences
 from podium.utility.utility_tables import (
@@ -34,14 +34,14 @@ _IDEAL_SETTLED = 1e-4
 class DCGLearn:
     """Learn the utility ``w`` of each grade at each position from preferences.
 
-    Minimises ``w·w + C * (sum of squared slacks)`` where a preferred ranking should lead by 1, two
+    Minimizes ``w·w + C * (sum of squared slacks)`` where a preferred ranking should lead by 1, two
     tied ones should be within 1 of each other, and a higher grade is never worth less than a lower
     one at the same position (eqs 1 to 3 and 6 to 8). The solution is exact, and the time it takes
     grows in proportion to the pairs.
 
     Attributes:
         C: The weight of the slacks, or None to choose it by cross-validation.
-        form: "rank-one" for gains times discounts, by alternating minimisation that starts from
+        form: "rank-one" for gains times discounts, by alternating minimization that starts from
             the factors of the other form; "by-position" for gains that may differ by position,
             the paper's problem, which is convex.
         decreasing: Whether a grade must not count more further down. Preferences alone do not
@@ -49,7 +49,7 @@ class DCGLearn:
         tie_weight: The weight of a tie's slack relative to that of a strict preference; 0
             ignores ties.
         much: The lead required by "much better", where "better" requires 1.
-        normalised: Whether leads are taken relative to the best that the query's documents could
+        normalized: Whether leads are taken relative to the best that the query's documents could
             reach, as in nDCG: a lead then means the same for queries with many good documents
             and with few.
         folds: How many folds cross-validation has.
@@ -72,7 +72,7 @@ class DCGLearn:
     decreasing: bool = False
     tie_weight: float = 1.0
     much: float = 1.0
-    normalised: bool = False
+    normalized: bool = False
     folds: int = 5
     random_state: int = 0
     learned_: LearnedUtility = field(init=False, repr=False, compare=False)
@@ -103,7 +103,7 @@ class DCGLearn:
     def _learn(
         self, preferences: RankingPreferences, start: LearnedUtility | None
     ) -> LearnedUtility:
-        if not self.normalised:
+        if not self.normalized:
             return self._fit(preferences, None, start)
         ideals = np.ones(len(preferences))
         learned = start or self._fit(preferences, None, None)
@@ -134,7 +134,7 @@ class DCGLearn:
             table = as_table(solution.utilities, depth)
             gains, discounts = factor(table)
         return LearnedUtility(
-            table, gains, discounts, self.form, self.normalised, self.C, solution.objective
+            table, gains, discounts, self.form, self.normalized, self.C, solution.objective
         )
 
     def _pairs(self, preferences: RankingPreferences, ideals: Doubles | None) -> PairArrays:
@@ -166,24 +166,24 @@ class DCGLearn:
             if self.decreasing:
                 steps[:-1] -= steps[1:]
             variables = np.maximum(steps, 0.0).ravel()
-        return minimise(pairs, ridge, shape, variables)
+        return minimize(pairs, ridge, shape, variables)
 
     def _rank_one(
         self, pairs: PairArrays, ridge: Doubles, gains: Doubles, discounts: Doubles
     ) -> Solution:
-        """Minimise over gains and discounts in turn; each step lowers the objective."""
+        """Minimize over gains and discounts in turn; each step lowers the objective."""
         depth, grades = len(discounts), len(gains)
         best = np.inf
         rises, discount_steps = None, None
         for _ in range(_ROUNDS):
-            solved = minimise(pairs, ridge, of_gains(discounts, grades), rises)
+            solved = minimize(pairs, ridge, of_gains(discounts, grades), rises)
             gains = np.concatenate(([0.0], np.cumsum(solved.variables)))
             if not gains[-1] > 0:
                 return solved
             gains, _ = in_units(gains, discounts)
             # Gains in units of the highest: the discounts solved for next carry the scale.
             shape = of_discounts(gains, depth, decreasing=self.decreasing)
-            solved = minimise(pairs, ridge, shape, discount_steps)
+            solved = minimize(pairs, ridge, shape, discount_steps)
             discount_steps = solved.variables
             steps = np.cumsum(discount_steps[::-1])[::-1] if self.decreasing else discount_steps
             if not steps.max() > 0:

@@ -18,7 +18,7 @@ from podium.utility.preferences import RankingPreferences
 
 _VERSION = 1
 _DECIMALS = 6
-_KEYS = {"podium", "version", "form", "normalised", "C", "objective", "gains", "discounts", "table"}
+_KEYS = {"podium", "version", "form", "normalized", "C", "objective", "gains", "discounts", "table"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class LearnedUtility:
         gains: The gain of each grade, from 0 to 1. With gains by position, the rank-one fit.
         discounts: The discount of each position, the first 1; likewise.
         form: "rank-one" if the table is gains times discounts, or "by-position".
-        normalised: Whether leads are relative to the ideal of each query.
+        normalized: Whether leads are relative to the ideal of each query.
         C: The weight of the slacks.
         objective: The minimum of ``w·w + C * slacks``.
 
@@ -46,7 +46,7 @@ class LearnedUtility:
     gains: Doubles
     discounts: Doubles
     form: str
-    normalised: bool
+    normalized: bool
     C: float
     objective: float
 
@@ -67,8 +67,8 @@ class LearnedUtility:
 
     @property
     def measure(self) -> Measure:
-        """The measure that was learned: nDCG if normalised, else DCG."""
-        return self.ndcg if self.normalised else self.dcg
+        """The measure that was learned: nDCG if normalized, else DCG."""
+        return self.ndcg if self.normalized else self.dcg
 
     @property
     def loss(self) -> LambdaLoss:
@@ -123,7 +123,7 @@ def write_learned(learned: LearnedUtility, target: Source) -> None:
         "version": _VERSION,
         "measure": repr(learned.measure),
         "form": learned.form,
-        "normalised": learned.normalised,
+        "normalized": learned.normalized,
         "C": learned.C,
         "objective": learned.objective,
         "gains": learned.gains.tolist(),
@@ -180,7 +180,7 @@ def _learned(content: dict[str, Any]) -> LearnedUtility:
     if content["form"] not in ("rank-one", "by-position") or not all(map(math.isfinite, numbers)):
         raise ValueError("form, C or objective is not valid")
     return LearnedUtility(
-        table, gains, discounts, content["form"], bool(content["normalised"]), *numbers
+        table, gains, discounts, content["form"], bool(content["normalized"]), *numbers
     )
 
 

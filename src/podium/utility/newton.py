@@ -1,9 +1,9 @@
 """A projected Newton method for DCGLearn: few variables, any number of pairs.
 
-It minimises ``w·w + sum of weight * slack^2`` over utilities that a non-negative matrix makes of
+It minimizes ``w·w + sum of weight * slack^2`` over utilities that a non-negative matrix makes of
 non-negative variables. Squared slacks can be left out of the variables, which leaves a
 smooth, convex, piecewise quadratic function of a few dozen variables with bounds. Each step
-minimises the quadratic of the current piece under the bounds exactly, then goes as far in that
+minimizes the quadratic of the current piece under the bounds exactly, then goes as far in that
 direction as the true objective falls.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from podium.errors import PodiumError
 from podium.kernels import Doubles
-from podium.utility.bounded_quadratic import minimise_quadratic
+from podium.utility.bounded_quadratic import minimize_quadratic
 from podium.utility.pair_kernels import Curvature, PairArrays, slack_sum, slope
 
 _MOST_STEPS = 200
@@ -50,10 +50,10 @@ def ridge_of(depth: int, grades: int) -> Doubles:
     return np.asarray(np.kron(np.eye(depth), np.eye(grades - 1) - 1.0 / grades), np.float64)
 
 
-def minimise(
+def minimize(
     pairs: PairArrays, ridge: Doubles, shape: Doubles, start: Doubles | None = None
 ) -> Solution:
-    """Minimise the objective.
+    """Minimize the objective.
 
     Args:
         pairs: The pairs.
@@ -62,7 +62,7 @@ def minimise(
         start: Variables to start from; they change the speed, not the result.
     """
     if start is None and len(pairs) >= 4 * _SAMPLE:
-        start = minimise(pairs.every(len(pairs) // _SAMPLE), ridge, shape).variables
+        start = minimize(pairs.every(len(pairs) // _SAMPLE), ridge, shape).variables
     variables = np.zeros(shape.shape[1]) if start is None else start.copy()
     utilities = shape @ variables
     leads = pairs.leads(utilities)
@@ -73,9 +73,9 @@ def minimise(
     for steps in range(_MOST_STEPS):  # noqa: B007
         changed = curvature.move(leads)
         if step == 1.0 and not changed:
-            break  # the quadratic that was minimised is the objective there
+            break  # the quadratic that was minimized is the objective there
         hessian = penalty + shape.T @ curvature.matrix @ shape
-        target = minimise_quadratic(hessian, shape.T @ curvature.pull, variables)
+        target = minimize_quadratic(hessian, shape.T @ curvature.pull, variables)
         direction = target - variables
         change = shape @ direction
         lead_change = pairs.leads(change)

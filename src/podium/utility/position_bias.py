@@ -84,8 +84,8 @@ def position_test(
 
 def _gain(model: DCGLearn, preferences: RankingPreferences) -> float:
     # Where C is fixed, both objectives are of the same function over a larger and a smaller set.
-    free = replace(model, form="by-position", normalised=False).fit(preferences).learned_
-    single = replace(model, form="rank-one", normalised=False).fit(preferences).learned_
+    free = replace(model, form="by-position", normalized=False).fit(preferences).learned_
+    single = replace(model, form="rank-one", normalized=False).fit(preferences).learned_
     return max(1.0 - free.objective / single.objective, 0.0)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from podium.data.gains import log2_discounts
 from podium.kernels import Doubles
-from podium.reports.charts import COLOURS, Line, line_chart
+from podium.reports.charts import COLORS, Line, line_chart
 from podium.reports.page import report_page
 from podium.utility.report import BASELINES, UtilityReport
 from podium.utility.systems import Flips
@@ -19,7 +19,7 @@ h3 { margin: 4px 0 10px; } th, td { padding: 4px 10px; }
 .cards { margin-top: 16px;
   grid-template-columns: repeat(auto-fill, minmax(min(100%, 460px), 1fr)); }
 """
-LEARNED, FIRST, SECOND = COLOURS[:3]
+LEARNED, FIRST, SECOND = COLORS[:3]
 _MOST_SYSTEM_PAIRS = 100
 _CHOICES = ("much better left", "better left", "the same", "better right", "much better right")
 
@@ -117,10 +117,10 @@ def _accuracies(result: UtilityReport) -> str:
 
 
 def _bands(result: UtilityReport) -> str:
-    colours = (LEARNED, FIRST, SECOND)
+    colors = (LEARNED, FIRST, SECOND)
     lines = [
-        Line(each.name, np.nan_to_num(each.bands).tolist(), colour, dashed=index > 0)
-        for index, (each, colour) in enumerate(zip(result.accuracies, colours, strict=True))
+        Line(each.name, np.nan_to_num(each.bands).tolist(), color, dashed=index > 0)
+        for index, (each, color) in enumerate(zip(result.accuracies, colors, strict=True))
     ]
     names = ["closest", "2nd", "3rd", "4th", "farthest"]
     return line_chart("Agreement by difference of DCG", names, lines)

@@ -68,7 +68,7 @@ def flips(
     truth: Judgments | Dataset,
     systems: Mapping[str, Rankings | ArrayLike],
     *,
-    normalised: bool = True,
+    normalized: bool = True,
 ) -> Flips:
     """Find the comparisons of systems that flip under the learned gains and discounts.
 
@@ -76,7 +76,7 @@ def flips(
         learned: The utility.
         truth: As for ``podium.measures.compare``.
         systems: Two or more, by name.
-        normalised: Whether both measures are nDCG; DCG if not.
+        normalized: Whether both measures are nDCG; DCG if not.
 
     Example:
         >>> from podium.utility import DCGLearn, RankingPreferences
@@ -96,8 +96,8 @@ def flips(
     """
     if len(systems) < 2:
         raise ArgumentError(f"{len(systems)} systems to compare", hint="Give at least two.")
-    ours = learned.ndcg if normalised else learned.dcg
-    usual = (nDCG if normalised else DCG) @ learned.depth
+    ours = learned.ndcg if normalized else learned.dcg
+    usual = (nDCG if normalized else DCG) @ learned.depth
     values = {name: evaluate([usual, ours], truth, system) for name, system in systems.items()}
     pairs = []
     for one, other in combinations(systems, 2):

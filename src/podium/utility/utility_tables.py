@@ -1,4 +1,4 @@
-"""Tables of utilities: how variables parametrise them, and their gains and discounts.
+"""Tables of utilities: how variables parametrize them, and their gains and discounts.
 
 A table has one row per position and one column per grade. Only differences within a position count,
 so its first column is 0. The solver works on the table without that column, in one row.

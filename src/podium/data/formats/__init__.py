@@ -44,7 +44,7 @@ class Format:
         read: Reads all of a source.
         write: Writes what ``read`` returns, or (data sets, candidates) an iterable of blocks.
         stream: Reads a source as blocks of whole queries in bounded memory; None if not supported.
-        suffixes: File suffixes it is recognised by.
+        suffixes: File suffixes it is recognized by.
         options: Keyword arguments of ``read``.
     """
 
@@ -86,7 +86,7 @@ def _separated(name: str, delimiter: str) -> Format:
         partial(read_csv, delimiter=delimiter),
         partial(write_csv, delimiter=delimiter),
         suffixes=(f".{name}",),
-        options=("progress", "rename", "features", "unlabelled"),
+        options=("progress", "rename", "features", "unlabeled"),
     )
 
 
@@ -104,7 +104,7 @@ FORMATS: Registry[Format] = Registry(
                 (".txt", ".svm", ".letor"),
                 (
                     *("progress", "group", "zero_based", "keep_nonfinite", "max_features"),
-                    "unlabelled",
+                    "unlabeled",
                 ),
             ),
             Format(
@@ -114,7 +114,7 @@ FORMATS: Registry[Format] = Registry(
                 write_parquet,
                 iter_parquet,
                 (".parquet",),
-                ("rename", "features", "unlabelled"),
+                ("rename", "features", "unlabeled"),
             ),
             _separated("csv", ","),
             _separated("tsv", "\t"),

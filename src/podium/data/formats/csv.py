@@ -76,7 +76,7 @@ def read_csv(
     delimiter: str = ",",
     rename: Mapping[str, str] | None = None,
     features: Sequence[str] | None = None,
-    unlabelled: bool = False,
+    unlabeled: bool = False,
     progress: Reporter | None = None,
 ) -> Dataset:
     r"""Read a data set from a comma-separated table, or one with another delimiter.
@@ -86,7 +86,7 @@ def read_csv(
         delimiter: What separates the columns.
         rename: Maps the file's column names to ``query_id``, ``document_id`` and ``label``.
         features: The feature columns; by default all others.
-        unlabelled: Whether labels may be missing, which makes them NaN.
+        unlabeled: Whether labels may be missing, which makes them NaN.
         progress: Called with bytes read and total bytes.
 
     Example:
@@ -97,7 +97,7 @@ def read_csv(
     ids = [*ID_COLUMNS, *(name for name, to in (rename or {}).items() if to in _IDS)]
     table = read_table(source, delimiter=delimiter, strings=ids, progress=progress)
     name = source_name(source)
-    return table_rows(table, Dataset, name, rename=rename, features=features, unlabelled=unlabelled)
+    return table_rows(table, Dataset, name, rename=rename, features=features, unlabeled=unlabeled)
 
 
 def write_csv(

@@ -103,7 +103,7 @@ def read_letor(
     zero_based: bool = False,
     keep_nonfinite: bool = False,
     max_features: int = MAX_FEATURES,
-    unlabelled: bool = False,
+    unlabeled: bool = False,
     progress: Reporter | None = None,
 ) -> Dataset:
     r"""Read a whole LETOR file, on all cores.
@@ -115,7 +115,7 @@ def read_letor(
         zero_based: Feature indices start at 0, not 1.
         keep_nonfinite: Accept ``nan`` and ``inf`` as missing feature values.
         max_features: Larger indices are errors: a stray one would make every row that wide.
-        unlabelled: Whether lines may begin without a label, which makes all labels NaN.
+        unlabeled: Whether lines may begin without a label, which makes all labels NaN.
         progress: Called with bytes read and total bytes.
 
     Example:
@@ -128,7 +128,7 @@ def read_letor(
     sizes = _group_of(source, group)
     options = _Options(source_name(source), zero_based, keep_nonfinite, max_features, sizes is None)
     without = None
-    if unlabelled:
+    if unlabeled:
         text = b"".join(load()[:-PADDING].tobytes() for load in chunk_loaders(source))
         without = _with_labels(text)
         source = io.BytesIO(text if without is None else without)

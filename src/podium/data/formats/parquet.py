@@ -69,7 +69,7 @@ def read_parquet(
     *,
     rename: Mapping[str, str] | None = None,
     features: Sequence[str] | None = None,
-    unlabelled: bool = False,
+    unlabeled: bool = False,
 ) -> Table:
     """Read a whole Parquet file.
 
@@ -79,7 +79,7 @@ def read_parquet(
             ``PreferenceLevels``.
         rename: Maps the file's column names to those of the schema: ``{"qid": "query_id"}``.
         features: The feature columns; by default all columns that are not of the schema.
-        unlabelled: Of a data set, whether labels may be missing, which makes them NaN.
+        unlabeled: Of a data set, whether labels may be missing, which makes them NaN.
 
     Example:
         >>> import io
@@ -91,7 +91,7 @@ def read_parquet(
     name = source_name(source)
     with open_parquet(source) as file:
         return table_rows(
-            file.read(), kind, name, rename=rename, features=features, unlabelled=unlabelled
+            file.read(), kind, name, rename=rename, features=features, unlabeled=unlabeled
         )
 
 
@@ -259,7 +259,7 @@ def table_rows(
     rename: Mapping[str, str] | None = None,
     features: Sequence[str] | None = None,
     contiguous: bool = False,
-    unlabelled: bool = False,
+    unlabeled: bool = False,
 ) -> Table:
     """Convert an Arrow table to rows; ``contiguous`` requires grouped rows in a data set."""
     for column, schema_name in (rename or {}).items():
@@ -273,7 +273,7 @@ def table_rows(
     if renamed:
         names = [renamed.get(column, column) for column in table.column_names]
         table = table.rename_columns(names)
-    if unlabelled and kind is Dataset and "label" not in table.column_names:
+    if unlabeled and kind is Dataset and "label" not in table.column_names:
         table = table.append_column("label", pa.nulls(len(table), pa.float32()))
     for column in ("query_id", *_COLUMNS[kind]):
         count = table.column_names.count(column)
@@ -299,7 +299,7 @@ def table_rows(
             grouping = group_rows(table["query_id"])
             if contiguous:
                 check_contiguous(grouping, name)
-            data = _dataset(table, values, tuple(features), grouping, unlabelled)
+            data = _dataset(table, values, tuple(features), grouping, unlabeled)
             return replace(data, definitions_hash=_definitions_hash(table))  # type: ignore[return-value]
         more = {}
         if kind is Rankings:
@@ -339,7 +339,7 @@ def _dataset(
     values: dict[str, Any],
     names: tuple[str, ...],
     grouping: Grouping,
-    unlabelled: bool,
+    unlabeled: bool,
 ) -> Dataset:
     by_column = np.empty((len(names), len(table)), np.float32)
     with np.errstate(over="ignore"):  # values out of range become infinite, which is an error
@@ -353,7 +353,7 @@ def _dataset(
     matrix = np.ascontiguousarray(by_column.T)
     if np.isinf(matrix).any():
         raise DataError("a feature is infinite", hint="Use null or NaN for missing values.")
-    if not (np.isfinite(labels) | (np.isnan(labels) & unlabelled)).all():
+    if not (np.isfinite(labels) | (np.isnan(labels) & unlabeled)).all():
         raise DataError("a label is missing or not finite", hint="Drop the row or judge it.")
     documents: Strings | None = values.get("document_id")
     return Dataset.grouped(matrix, labels, grouping, documents, names)

@@ -1,4 +1,4 @@
-"""Elasticsearch with its own learning to rank (8.15 or later, with a licence for it)."""
+"""Elasticsearch with its own learning to rank (8.15 or later, with a license for it)."""
 
 from __future__ import annotations
 

@@ -120,8 +120,8 @@ class Onnx(Target):
     def write_network(self, request: Request, model: NetworkModel) -> Written:
         """Write the scaling in double precision, and the layers in single precision."""
         graph = _Graph()
-        centred = graph.add("Sub", [INPUT, graph.doubles("mean", model.mean)])
-        scaled = graph.add("Div", [centred, graph.doubles("scale", model.scale)])
+        centered = graph.add("Sub", [INPUT, graph.doubles("mean", model.mean)])
+        scaled = graph.add("Div", [centered, graph.doubles("scale", model.scale)])
         absent = graph.add("IsNaN", [scaled])
         filled = graph.add("Where", [absent, graph.doubles("zero", 0.0), scaled])
         values = graph.add("Cast", [filled], to=graph.FLOAT)
@@ -134,7 +134,7 @@ class Onnx(Target):
         return self._written(request, graph)
 
     def _written(self, request: Request, graph: _Graph) -> Written:
-        return Written({MODEL: graph.serialise(request)}, absent=(None,) * len(request.names))
+        return Written({MODEL: graph.serialize(request)}, absent=(None,) * len(request.names))
 
     def read(self, files: Mapping[str, bytes], features: Sequence[Feature]) -> EngineModel:
         """Load the graph into ONNX Runtime; its trees are also read from the graph."""
@@ -244,7 +244,7 @@ class _Graph:
         self._constants.append(tensor)
         return unique
 
-    def serialise(self, request: Request) -> bytes:
+    def serialize(self, request: Request) -> bytes:
         """Return the bytes of the checked graph."""
         helper = self._helper
         width = len(request.names)

@@ -1,7 +1,7 @@
 """Estimate the true answers behind several people's answers, and how reliable each person is.
 
 Dawid and Skene 1979: where the true answer is j, each person answers l with their own
-probability. True answers and probabilities are estimated in turn (expectation maximisation).
+probability. True answers and probabilities are estimated in turn (expectation maximization).
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def adaptive(items: Sequence[Item], k: int) -> Selection[Item]:
     """Knock-out in which those meet first that are believed weakest.
 
     Items come best first by an existing ranking, or at random; how good the ranking is shows in
-    the verdicts. If it is right, each item meets its neighbour on the way from the bottom to the
+    the verdicts. If it is right, each item meets its neighbor on the way from the bottom to the
     top and n - 1 judgments confirm it. If it says nothing, strength is what an item has beaten,
     which makes this `tournament`. In between, trust moves with every verdict.
 

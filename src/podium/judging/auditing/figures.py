@@ -96,7 +96,7 @@ def self_consistency_of_model(sample: AuditSample) -> Statistic:
 def length_bias(sample: AuditSample) -> Statistic:
     """The rank correlation of length with how much higher the model judges than people do.
 
-    Of pairs, of the ratio of lengths with how much more the model favours the longer document.
+    Of pairs, of the ratio of lengths with how much more the model favors the longer document.
     """
     from scipy import stats
 

@@ -8,7 +8,7 @@ from html import escape
 
 from podium.judging.agreement.coefficients import Interval
 from podium.judging.auditing.audit import Audit
-from podium.reports.charts import COLOURS, Line, line_chart
+from podium.reports.charts import COLORS, Line, line_chart
 from podium.reports.page import report_page
 
 _STYLE = ".answer { font-size: 20px; color: var(--ink); } li { margin: 4px 0; }"
@@ -99,8 +99,8 @@ def _figures(figures: Mapping[str, Interval]) -> str:
 def _calibration(curve: Sequence[tuple[float, float, int]]) -> str:
     steps = [f"{sure:.2f} ({count})" for sure, _, count in curve]
     lines = [
-        Line("people who agree", [share for _, share, _ in curve], COLOURS[0]),
-        Line("certainty", [sure for sure, _, _ in curve], COLOURS[6], dashed=True),
+        Line("people who agree", [share for _, share, _ in curve], COLORS[0]),
+        Line("certainty", [sure for sure, _, _ in curve], COLORS[6], dashed=True),
     ]
     chart = line_chart("How sure the model is, and how many people agree", steps, lines)
     return f"<div class='card'>{chart}</div><p>Below: mean certainty of a bin (units in it).</p>"

@@ -1,6 +1,6 @@
 """A language model that judges the documents of a query by a rubric.
 
-Pairs are asked in both orders, because models favour a side. Where the endpoint gives the
+Pairs are asked in both orders, because models favor a side. Where the endpoint gives the
 probabilities of tokens, those of both orders are averaged; else two answers that contradict each
 other make a tie. Answers are in the log before they count, and the same question is never asked
 again.

@@ -29,7 +29,7 @@ def compare(
     systems: Mapping[str, Rankings | TableSource | ArrayLike],
     *,
     conventions: Conventions | str | None = None,
-    test: TestName = "randomisation",
+    test: TestName = "randomization",
     seed: int = 0,
     sample_weight: QueryWeights | None = None,
 ) -> Comparison:
@@ -45,9 +45,9 @@ def compare(
         systems: What each system returned, by its name; the first is the baseline.
         conventions: What to do where tools disagree, as ``evaluate`` takes it.
         test: The test that decides significance; the others are computed when they are read.
-        seed: Seed of the randomisation test, which is exact for up to 36 queries.
+        seed: Seed of the randomization test, which is exact for up to 36 queries.
         sample_weight: Weights of the queries, as ``evaluate`` takes them. Means, intervals and
-            effects are weighted; queries of weight 0 are left out. Only the randomisation test is
+            effects are weighted; queries of weight 0 are left out. Only the randomization test is
             computed, of the weighted differences: whether they are as large as if the two systems'
             results had been swapped at random in each query. The other tests, Tukey's correction
             and coherence have no weighted form here.
@@ -69,9 +69,9 @@ def compare(
     """
     if test not in TESTS:
         raise unknown_name("test", test, list(TESTS))
-    if sample_weight is not None and test != "randomisation":
+    if sample_weight is not None and test != "randomization":
         raise ArgumentError(
-            f"the {test} test is of queries with equal weights", hint="Give test='randomisation'."
+            f"the {test} test is of queries with equal weights", hint="Give test='randomization'."
         )
     if not isinstance(systems, Mapping):
         raise ArgumentError(

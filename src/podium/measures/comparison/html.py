@@ -282,7 +282,7 @@ def _label(document: ListedDocument) -> str:
 
 
 def _other(rank: int, document: ListedDocument) -> str:
-    """The rank in the other list, with the colour of this one's gain or loss."""
+    """The rank in the other list, with the color of this one's gain or loss."""
     if document.other_rank is None:
         return "-"
     if document.other_rank == rank:

@@ -68,7 +68,7 @@ def powered_mean(
     """The mean of a value over queries, few of which have it by human labels.
 
     With weight w, y the human values, f the machine's of the same queries and g those of the other
-    queries, the mean is mean(y) + w (mean(g) - mean(f)). w minimises its variance. It is estimated
+    queries, the mean is mean(y) + w (mean(g) - mean(f)). w minimizes its variance. It is estimated
     from the queries that people judged: for each of them from the others, because a weight that its
     own value took part in would bias the mean. The interval takes the weight of all, and has one
     degree of freedom less for it.

@@ -416,7 +416,7 @@ def warnings(comparison: Comparison) -> list[str]:
 def _test_in_words(comparison: Comparison) -> str:
     return {
         "t": "paired t-test",
-        "randomisation": "paired randomisation test",
+        "randomization": "paired randomization test",
         "wilcoxon": "Wilcoxon signed-rank test",
         "sign": "sign test",
     }[comparison.test]

@@ -14,10 +14,10 @@ from podium.data.seeds import checked_seed, generator
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
 
-TestName = Literal["t", "randomisation", "wilcoxon", "sign"]
+TestName = Literal["t", "randomization", "wilcoxon", "sign"]
 
 RESAMPLES = 10_000
-"""How many choices of signs the randomisation test draws where there are too many to try all."""
+"""How many choices of signs the randomization test draws where there are too many to try all."""
 
 # All 2^36 choices of signs take a tenth of a second: 2^18 sums of each half.
 _EXACT = 36
@@ -94,7 +94,7 @@ def paired_difference(
     ours: Doubles,
     theirs: Doubles,
     *,
-    tests: tuple[TestName, ...] = ("t", "randomisation", "wilcoxon", "sign"),
+    tests: tuple[TestName, ...] = ("t", "randomization", "wilcoxon", "sign"),
     seed: int = 0,
     weights: Doubles | None = None,
     larger_is_better: bool = True,
@@ -102,7 +102,7 @@ def paired_difference(
     """Compare two systems on the same queries.
 
     With a weight above 0 for each query, mean, interval and effect are weighted, and the
-    randomisation test is the only one: its hypothesis, that the sign of each difference is
+    randomization test is the only one: its hypothesis, that the sign of each difference is
     arbitrary, makes all signs of weighted differences equally likely, so it is as exact as without
     weights. The others test a median, or a mean of equal weights. Of losses, the system with the
     smaller value is ahead.
@@ -140,7 +140,7 @@ def paired_difference(
         ties=int(np.sum(ahead == 0)),
         losses=int(np.sum(ahead < 0)),
         p_values=OnRequest(
-            tests if weights is None else ("randomisation",),
+            tests if weights is None else ("randomization",),
             lambda name: TESTS[name](tested, drawn),
         ),
     )
@@ -298,12 +298,12 @@ def _t_test(differences: Doubles, _seed: int) -> float:
     if len(differences) < 2:  # the variance is unknown, so nothing can be significant
         return 1.0
     if _no_spread(differences):
-        # t is 0 or infinite, even for two queries; the randomisation test has a value.
+        # t is 0 or infinite, even for two queries; the randomization test has a value.
         return 1.0 if differences[0] == 0.0 else 2.0 ** (1 - len(differences))
     return float(stats.ttest_1samp(differences, 0.0).pvalue)
 
 
-def _randomisation_test(differences: Doubles, seed: int) -> float:
+def _randomization_test(differences: Doubles, seed: int) -> float:
     """Fisher's: how often random signs give a sum as far from 0 as the one observed."""
     changed = np.sort(differences[differences != 0.0])  # the order of queries must not matter
     if not len(changed):
@@ -379,7 +379,7 @@ def _sign_test(differences: Doubles, _seed: int) -> float:
 
 TESTS: dict[TestName, Callable[[Doubles, int], float]] = {
     "t": _t_test,
-    "randomisation": _randomisation_test,
+    "randomization": _randomization_test,
     "wilcoxon": _wilcoxon_test,
     "sign": _sign_test,
 }

@@ -350,7 +350,7 @@ class LabelTrial:
                 np.tile(first[index] + np.arange(size), repeat)
                 for index, size, repeat in zip(batch, sizes, repeats, strict=True)
             ]
-            lists = relabelled(
+            lists = relabeled(
                 self.lists[side],
                 np.repeat(queries[batch], repeats),
                 np.repeat(np.arange(sum(repeats)), np.repeat(sizes, repeats)),
@@ -416,7 +416,7 @@ class LabelTrial:
 
     def _differences(self, queries: Ints, copies: Ints, every: Ints, labels: Doubles) -> Doubles:
         one, other = (
-            self._values(relabelled(lists, queries, copies, rows[every], labels))
+            self._values(relabeled(lists, queries, copies, rows[every], labels))
             for lists, rows in zip(self.lists, self.rows, strict=True)
         )
         return other - one
@@ -425,7 +425,7 @@ class LabelTrial:
         return evaluate(self.measure, lists, conventions=self.conventions)[self.measure]
 
 
-def relabelled(
+def relabeled(
     joined: Joined, queries: Ints, copies: Ints, changed: Ints, values: Doubles
 ) -> Joined:
     """Copies of the lists of some queries, in which documents that were not judged have labels.

@@ -160,7 +160,7 @@ def BinGain(labels: Floats, ideal: Floats, rel: Rel = BY_CONVENTION) -> float:  
 def NGain(  # noqa: N802
     labels: Floats, ideal: Floats, curve: int, gains: Gains = BY_CONVENTION
 ) -> float:
-    r"""Normalised gain: gains, discounted by how far the ranking is behind the ideal one.
+    r"""Normalized gain: gains, discounted by how far the ranking is behind the ideal one.
 
     $$\mathrm{NGain} = \frac{\sum_{i} g(y_i) \,/\, \log_2\left(2 + \sum_{j \le i} \max(g(y^*_j), 1)
     - \sum_{j \le i} g(y_j)\right)}{\sum_{j} g(y^*_j)}$$

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from markupsafe import Markup
 
-from podium.reports.charts import COLOURS, Line, line_chart
+from podium.reports.charts import COLORS, Line, line_chart
 from podium.studio.messages import Message
 
 _POINTS = 200
@@ -52,7 +52,7 @@ def history_chart(
     values = [_value_at(points, time) for time in times]
     labels = [translate(age_label(now - time)) for time in times]
     title, name = translate(Message("Judgments over time")), translate(Message("Judgments"))
-    chart = line_chart(title, labels, [Line(name, values, COLOURS[0])])
+    chart = line_chart(title, labels, [Line(name, values, COLORS[0])])
     return Markup(chart)  # noqa: S704  # nosec B704 - numbers and our own words
 
 

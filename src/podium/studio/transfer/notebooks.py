@@ -52,7 +52,7 @@ from podium import {ranker}, evaluate
 from podium.data import as_judgments, read_csv
 
 # features.csv is your own: query_id, document_id, and a column for each feature.
-features = read_csv("features.csv", unlabelled=True)
+features = read_csv("features.csv", unlabeled=True)
 data = features.relabel(as_judgments("{file}"))
 train, validation = data.split(0.8, 0.2, seed=1)
 ranker = {ranker}({loss}).fit(train, eval_set=validation)

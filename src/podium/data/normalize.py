@@ -1,4 +1,4 @@
-"""Query-level feature normalisation."""
+"""Query-level feature normalization."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from podium.kernels import Floats, Ints, kernel
 from podium.threads import over_queries
 
 
-def normalise_features(
+def normalize_features(
     features: Floats, offsets: Ints, method: Literal["min-max", "z-score"]
 ) -> Floats:
-    """Normalise each feature within each query; NaN stays NaN and is left out of the statistics.
+    """Normalize each feature within each query; NaN stays NaN and is left out of the statistics.
 
     ``min-max`` maps to [0, 1] (LETOR's QueryLevelNorm), ``z-score`` to mean 0 and standard
     deviation 1. A feature that is the same for all documents of a query becomes 0.
     """
     if method not in ("min-max", "z-score"):
         raise ArgumentError(
-            f"unknown normalisation {method!r}", hint="Choose 'min-max' or 'z-score'."
+            f"unknown normalization {method!r}", hint="Choose 'min-max' or 'z-score'."
         )
     result = np.empty(features.shape, np.float32)
     z_score = method == "z-score"
     matrix = np.ascontiguousarray(features)
     over_queries(
-        lambda first, last: _normalise(matrix, offsets, z_score, result, first, last), offsets
+        lambda first, last: _normalize(matrix, offsets, z_score, result, first, last), offsets
     )
     return result
 
 
 @kernel
-def _normalise(
+def _normalize(
     features: Floats, offsets: Ints, z_score: bool, result: Floats, first: int, last: int
 ) -> None:
     columns = features.shape[1]

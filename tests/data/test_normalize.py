@@ -1,4 +1,4 @@
-"""Normalising within queries, against NumPy query by query."""
+"""Normalizing within queries, against NumPy query by query."""
 
 import numpy as np
 import pytest
@@ -28,25 +28,25 @@ def brute_force(values: Doubles, method: str) -> Doubles:
 @settings(max_examples=60)
 @given(datasets(named=True), st.sampled_from(["min-max", "z-score"]))
 def test_each_feature_of_each_query(data: Dataset, method: str) -> None:
-    normalised = data.normalise(method)
-    for query, before in zip(normalised, data, strict=True):
+    normalized = data.normalize(method)
+    for query, before in zip(normalized, data, strict=True):
         for column in range(len(data.feature_names)):
             expected = brute_force(before.features[:, column].astype(np.float64), method)
             # Within float32's own precision, and what a sum of 1e38 with 1e-38 must lose.
             np.testing.assert_allclose(
                 query.features[:, column], expected, rtol=3e-7, atol=3e-7, equal_nan=True
             )
-    assert normalised.features.dtype == np.float32
+    assert normalized.features.dtype == np.float32
     # Nothing else changes.
-    assert normalised.labels is data.labels
-    assert normalised.query_ids is data.query_ids
-    assert normalised.feature_names == data.feature_names
+    assert normalized.labels is data.labels
+    assert normalized.query_ids is data.query_ids
+    assert normalized.feature_names == data.feature_names
 
 
 @given(datasets(missing=False))
 def test_min_max_ends_at_zero_and_one(data: Dataset) -> None:
-    normalised = data.normalise()
-    for query, before in zip(normalised, data, strict=True):
+    normalized = data.normalize()
+    for query, before in zip(normalized, data, strict=True):
         for values, old in zip(query.features.T, before.features.T, strict=True):
             distinct = len(set(old.tolist())) > 1
             assert (values.min(), values.max()) == (0, 1 if distinct else 0)
@@ -57,7 +57,7 @@ def test_min_max_ends_at_zero_and_one(data: Dataset) -> None:
 def test_constant_features_become_zero(value: float, size: int) -> None:
     data = Dataset.from_arrays(np.full((size, 2), value), labels=np.zeros(size), group=[size])
     for method in ("min-max", "z-score"):
-        assert not data.normalise(method).features.any()
+        assert not data.normalize(method).features.any()
 
 
 def test_threads_and_layout_do_not_change_results(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,12 +70,12 @@ def test_threads_and_layout_do_not_change_results(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setenv("PODIUM_THREADS", threads)
         for matrix in (features, np.asfortranarray(features), np.repeat(features, 2, 0)[::2]):
             data = Dataset.from_arrays(matrix, labels=np.zeros(len(matrix)), group=sizes)
-            results.append(data.normalise("z-score"))
+            results.append(data.normalize("z-score"))
     for result in results[1:]:
         assert_same(result, results[0])
 
 
 def test_unknown_method() -> None:
     data = Dataset.from_arrays([[1.0]], labels=[0], group=[1])
-    with pytest.raises(ArgumentError, match="unknown normalisation 'rank'"):
-        data.normalise("rank")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="unknown normalization 'rank'"):
+        data.normalize("rank")  # type: ignore[arg-type]
