@@ -201,7 +201,7 @@ def _labels(shuffles: int, seeds: int) -> list[GateRow]:
             shuffled |= _changed(first, _by_document(preference_judgments(other)))
         seeded = set[tuple[str, str]]()
         for seed in range(1, seeds):
-            seeded |= _changed(first, _by_document(preference_judgments(pairs, seed=seed)))
+            seeded |= _changed(first, _by_document(preference_judgments(pairs, random_state=seed)))
     announced = int(str(notes[0].message).split()[2]) if notes else 0
     return [
         GateRow(f"labels that {shuffles} shuffles of lines change", len(shuffled), 0, False, ""),

@@ -158,7 +158,7 @@ def searched_discoveries(repeats: int, *, seed: int) -> float:
             "words": dict(_numbered(random.integers(1, 20, 200).tolist())),
             "kind": dict(_numbered([f"k{each}" for each in random.integers(0, 4, 200)])),
         }
-        rows = search_slices(_comparison(ndcg(random, 200, 2)), properties, seed=repeat)
+        rows = search_slices(_comparison(ndcg(random, 200, 2)), properties, random_state=repeat)
         false += any(row.q_value < _LEVEL for row in rows)
     return false / repeats
 

@@ -35,7 +35,7 @@ def coverage(samples: int) -> tuple[int, float]:
     def estimate(queries: int, seed: int, repeats: int) -> GroupImportance:
         # All others in one group: only the weak one is of interest.
         result = permutation_importance(
-            ranker, planted(queries, 8, seed), "nDCG@5", repeats=repeats, seed=seed,
+            ranker, planted(queries, 8, seed), "nDCG@5", repeats=repeats, random_state=seed,
             groups=[["weak"], ["strong", "copy", "noise", "constant"]],
         )  # fmt: skip
         return next(group for group in result.groups if group.features == ("weak",))

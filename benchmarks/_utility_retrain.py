@@ -64,7 +64,7 @@ def verdicts(data: Dataset, count: int, seed: int) -> RankingPreferences:
     pairs = RankingPreferences.from_arrays(*sides, queries=queries, grades=len(GAINS))
     truth = np.outer(DISCOUNTS, GAINS)
     return pairs.with_choices(
-        simulated_choices(pairs, truth, noise=0.1, same=0.1, much=1.0, seed=seed)
+        simulated_choices(pairs, truth, noise=0.1, same=0.1, much=1.0, random_state=seed)
     )
 
 

@@ -236,7 +236,8 @@ def _paired_rows(
     random = np.random.default_rng([size, len(name), *([] if draws == 1 else [draws])])
     pairs = [draw(random, size, 2) for _ in range(count)]
     results = [
-        paired_difference(pair[:, 1], pair[:, 0], seed=number) for number, pair in enumerate(pairs)
+        paired_difference(pair[:, 1], pair[:, 0], random_state=number)
+        for number, pair in enumerate(pairs)
     ]
     differences = [pair[:, 1] - pair[:, 0] for pair in pairs]
     rows = []
@@ -362,7 +363,7 @@ def agreement(findings: Findings, repeats: int, tests: int) -> None:
         for number in range(repeats):
             votes = _votes(np.random.default_rng([10, size, number]), size)
             ends = bootstrap_agreement(
-                fleiss_kappa, Ratings.from_table(votes), draws=200, seed=number
+                fleiss_kappa, Ratings.from_table(votes), draws=200, random_state=number
             )
             covered.append(ends.low <= truth <= ends.high)
         share = float(np.mean(covered))
@@ -426,7 +427,9 @@ def positions(findings: Findings, repeats: int) -> None:
         left = random.random(size) < 1.0 / (1.0 + np.exp(-1.5 * leads))
         tried = pairs.with_choices(np.where(left, 1, -1))
         model = DCGLearn(C=1.0)
-        p_values[number] = position_test(model, tried, resamples=resamples, seed=number).p_value
+        p_values[number] = position_test(
+            model, tried, resamples=resamples, random_state=number
+        ).p_value
     # Of 19 draws and the truth, the truth is the most extreme once in 20 times.
     share = float(np.mean(p_values <= 1 / (resamples + 1)))
     low, high = binomial_range(1 / (resamples + 1), repeats)

@@ -40,7 +40,7 @@ Labeled = tuple[Floats, float]
 
 def graded(relevance: Doubles, seed: int) -> Labeled:
     """Every document gets one of five grades, from one person."""
-    judge = SimulatedAssessor[int](relevance.tolist(), HABITS["real"], seed=seed)
+    judge = SimulatedAssessor[int](relevance.tolist(), HABITS["real"], random_state=seed)
     grades = [judge.grade(item) for item in range(DOCUMENTS)]
     return np.array(grades, np.float32), DOCUMENTS * GRADE_SECONDS
 
@@ -49,7 +49,7 @@ def selected(algorithm: str) -> Callable[[Doubles, int], Labeled]:
     """The ordered top k by a selection algorithm, as all verdicts together make it likeliest."""
 
     def label(relevance: Doubles, seed: int) -> Labeled:
-        judge = SimulatedAssessor[int](relevance.tolist(), HABITS["real"], seed=seed)
+        judge = SimulatedAssessor[int](relevance.tolist(), HABITS["real"], random_state=seed)
         rows: list[tuple[int, int, int, int]] = []
 
         def answer(left: int, right: int) -> Outcome:
@@ -67,8 +67,8 @@ def selected(algorithm: str) -> Callable[[Doubles, int], Labeled]:
 def careful(relevance: Doubles, seed: int) -> Labeled:
     """The ordered top k by careful questions, each answered by another person."""
     names = [str(item) for item in range(DOCUMENTS)]
-    judge = SimulatedAssessor(dict(zip(names, relevance.tolist(), strict=True)), seed=seed)
-    session = Session(names, K, algorithm="careful", budget=CAREFUL, seed=seed)
+    judge = SimulatedAssessor(dict(zip(names, relevance.tolist(), strict=True)), random_state=seed)
+    session = Session(names, K, algorithm="careful", budget=CAREFUL, random_state=seed)
     for spent in range(CAREFUL):
         pair = session.open_pairs()[0]
         session.add(Verdict(*pair, judge(*pair), str(spent)))

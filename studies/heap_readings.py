@@ -74,7 +74,7 @@ def _measure(algorithm: Algorithm[int], habits: Habits, runs: int) -> tuple[floa
     outcomes: list[Outcome] = []
     for seed in range(runs):
         relevance = np.random.default_rng(seed).standard_normal(50).tolist()
-        judge = SimulatedAssessor[int](relevance, habits, seed=seed)
+        judge = SimulatedAssessor[int](relevance, habits, random_state=seed)
 
         def answer(left: int, right: int, judge: SimulatedAssessor[int] = judge) -> Outcome:
             outcomes.append(judge(left, right))

@@ -42,7 +42,7 @@ def selection(name: str) -> Way:
     """A selection algorithm: the most probable ranking so far, then its final result."""
 
     def rankings(relevance: list[float], habits: Habits, seed: int) -> Iterator[Ranking]:
-        judge = SimulatedAssessor[int](relevance, habits, seed=seed)
+        judge = SimulatedAssessor[int](relevance, habits, random_state=seed)
         ranking_log: list[Ranking] = []
         rows: list[tuple[int, int, int, int]] = []
 
@@ -69,8 +69,10 @@ def careful(graded: int) -> Way:
 
     def rankings(relevance: list[float], habits: Habits, seed: int) -> Iterator[Ranking]:
         names = [str(item) for item in range(ITEMS)]
-        judge = SimulatedAssessor(dict(zip(names, relevance, strict=True)), habits, seed=seed)
-        session = Session(names, K, algorithm="careful", budget=10**6, seed=seed)
+        judge = SimulatedAssessor(
+            dict(zip(names, relevance, strict=True)), habits, random_state=seed
+        )
+        session = Session(names, K, algorithm="careful", budget=10**6, random_state=seed)
         for spent in count():
             if spent:
                 yield _named(session) if spent in BUDGETS else ()
@@ -90,7 +92,7 @@ def _named(session: Session) -> Ranking:
 
 def active_bradley_terry(relevance: list[float], habits: Habits, seed: int) -> Iterator[Ranking]:
     """Ask the most informative pair under Podium's Bradley-Terry model: D-optimal design."""
-    judge = SimulatedAssessor[int](relevance, habits, seed=seed)
+    judge = SimulatedAssessor[int](relevance, habits, random_state=seed)
     random = np.random.default_rng(seed)
     rows: list[tuple[int, int, int, int]] = []
     fit = fit_bradley_terry(ITEMS, Duels.of(rows))
@@ -108,7 +110,7 @@ def active_bradley_terry(relevance: list[float], habits: Habits, seed: int) -> I
 
 def grading(relevance: list[float], habits: Habits, seed: int) -> Iterator[Ranking]:
     """Grade items on five levels, one after the other, in repeated rounds; rank by mean grade."""
-    judge = SimulatedAssessor[int](relevance, habits, seed=seed)
+    judge = SimulatedAssessor[int](relevance, habits, random_state=seed)
     random = np.random.default_rng(seed)
     sums, counts = np.zeros(ITEMS), np.zeros(ITEMS)
     for person in count():

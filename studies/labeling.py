@@ -130,7 +130,7 @@ def _judge_query(
     relevance = _relevance(query, repeat)
     items = list(relevance)
     seed = 1000 * repeat + int(query[1:])
-    judge = SimulatedAssessor(relevance, habits, name=person, seed=seed)
+    judge = SimulatedAssessor(relevance, habits, name=person, random_state=seed)
     if way == GRADES:
         grades = [judge.grade(item) for item in items]
         order = np.argsort(-np.array(grades) - np.random.default_rng(seed).random(ITEMS))

@@ -255,7 +255,7 @@ def active(
         random = np.random.default_rng(repeat)
         test, pool = setting.test(tests, random), setting.train(pool_size, random)
         for name in strategies:
-            asking = choose_pairs(pool, model, strategy=name, seed=repeat)  # type: ignore[arg-type]
+            asking = choose_pairs(pool, model, strategy=name, random_state=repeat)  # type: ignore[arg-type]
             question, asked = next(asking), []
             for count in range(1, max(labels) + 1):
                 asked.append(question.pool_index)

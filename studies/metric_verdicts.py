@@ -23,7 +23,12 @@ def _people(count: int, seed: int) -> tuple[RankingPreferences, Doubles]:
     pairs = setting.make(count, np.random.default_rng(seed))
     unit = float(pairs.leads(setting.table).std())
     choices = simulated_choices(
-        pairs, setting.table, noise=_NOISE * unit, same=_SAME * unit, much=_MUCH * unit, seed=seed
+        pairs,
+        setting.table,
+        noise=_NOISE * unit,
+        same=_SAME * unit,
+        much=_MUCH * unit,
+        random_state=seed,
     )
     return pairs.with_choices(choices), setting.wrong
 

@@ -58,9 +58,9 @@ MODEL = DCGLearn(C=1)
 LABELS, OFFSETS = np.float32([1, 0]), np.array([0, 2])
 WRONG_CHOICES: dict[str, Callable[[], object]] = {
     "data: k": lambda: to_top_k(LABELS, OFFSETS, 0),
-    "data: seed": lambda: to_top_k(LABELS, OFFSETS, 1, seed=-1),
-    "data: seed of a split": lambda: DATA.split(0.5, 0.5, seed=-1),
-    "data: seed no number": lambda: DATA.split(0.5, 0.5, seed=0.5),  # type: ignore[arg-type]
+    "data: seed": lambda: to_top_k(LABELS, OFFSETS, 1, random_state=-1),
+    "data: seed of a split": lambda: DATA.split(0.5, 0.5, random_state=-1),
+    "data: seed no number": lambda: DATA.split(0.5, 0.5, random_state=0.5),  # type: ignore[arg-type]
     "data: fractions": lambda: DATA.split(0.5),
     "data: folds": lambda: DATA.folds(1),
     "data: no queries": lambda: Dataset.from_arrays([[1.0]], [1]),
@@ -76,7 +76,7 @@ WRONG_CHOICES: dict[str, Callable[[], object]] = {
     "measures: test": lambda: compare("RR", DATA, {"a": np.ones(4), "b": np.ones(4)}, test="z"),
     "measures: one system": lambda: compare("RR", DATA, {"a": np.ones(4)}),
     "measures: seed": lambda: compare(
-        "RR", DATA, {"a": np.arange(4), "b": -np.arange(4)}, test="randomization", seed=-1
+        "RR", DATA, {"a": np.arange(4), "b": -np.arange(4)}, test="randomization", random_state=-1
     ),
     "losses: k": lambda: ListMLE(k=0),
     "losses: name": lambda: parse_loss("ListMLP"),
@@ -85,16 +85,18 @@ WRONG_CHOICES: dict[str, Callable[[], object]] = {
     "aggregation: rule": lambda: borda([[1.0]], [0, 1], unranked="never"),  # type: ignore[arg-type]
     "judging: share": lambda: Overlap(2.0),
     "judging: habits": lambda: Habits(noise=-1),
-    "judging: seed": lambda: SimulatedAssessor([1.0], seed=-1),
+    "judging: seed": lambda: SimulatedAssessor([1.0], random_state=-1),
     "judging: people": lambda: rotate(["q"], ["ann", "ann"]),
     "judging: seed of a plan": lambda: estimate_workload(
-        1, 3, 1, algorithm="heap", runs=1, seed=-1
+        1, 3, 1, algorithm="heap", runs=1, random_state=-1
     ),
     "utility: C": lambda: DCGLearn(C=0),
     "utility: resamples": lambda: bootstrap_utility(
         MODEL, PAIRS, MODEL.fit(PAIRS).learned_, resamples=0
     ),
-    "utility: seed": lambda: bootstrap_utility(MODEL, PAIRS, MODEL.fit(PAIRS).learned_, seed=-1),
+    "utility: seed": lambda: bootstrap_utility(
+        MODEL, PAIRS, MODEL.fit(PAIRS).learned_, random_state=-1
+    ),
     "rankers: penalty": lambda: LinearRanker("PairHinge()", alpha=-1).fit(DATA),
     "rankers: loss": lambda: LinearRanker("PairHing()").fit(DATA),
     "rankers: engine": lambda: TreeRanker(engine="forest").fit(DATA),  # type: ignore[arg-type]

@@ -78,7 +78,7 @@ def test_standard_input_and_output(source: Path, tmp_path: Path) -> None:
 def test_changes(source: Path, tmp_path: Path) -> None:
     changes = ("--top-k", 2, "--seed", 7, "--normalize", "z-score")
     succeed("convert", source, tmp_path / "out.parquet", *changes)
-    expected = DATA.normalize("z-score").top_k(2, seed=7)
+    expected = DATA.normalize("z-score").top_k(2, random_state=7)
     assert_same(read_parquet(tmp_path / "out.parquet", Dataset), expected)
 
 

@@ -104,7 +104,7 @@ def test_labels_depend_on_neither_the_order_of_lines_nor_the_seed() -> None:
         other = Preferences.from_columns(
             ["q"] * 70, names[left[order]], names[right[order]], verdicts[order]
         )
-        assert labels_of(preference_judgments(other, 5, seed=seed)) == expected
+        assert labels_of(preference_judgments(other, 5, random_state=seed)) == expected
     twins = Preferences.from_columns(["q"] * 3, ["a", "a", "b"], ["b", "c", "c"], [1, 1, 0])
     with pytest.warns(
         UserWarning, match="nothing separates 2 documents in or at the top 2 of 1 of"

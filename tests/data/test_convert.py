@@ -97,7 +97,7 @@ def test_pairs_of_levels(tmp_path: Path) -> None:
 
 def test_a_change_is_made_streamed_whole_and_grouped(source: Path, tmp_path: Path) -> None:
     def change(data: Dataset) -> Dataset:
-        return data.top_k(2, seed=5)
+        return data.top_k(2, random_state=5)
 
     expected = change(DATA)
     convert(source, tmp_path / "streamed.txt", change=change)

@@ -121,7 +121,7 @@ def test_what_cannot_be_selected(queries: list, problem: str) -> None:
 )
 def test_splits_divide_the_queries(data: Dataset, weights: list[int], seed: int) -> None:
     fractions = [weight / sum(weights) for weight in weights]
-    parts = data.split(*fractions, seed=seed)
+    parts = data.split(*fractions, random_state=seed)
     assert len(parts) == len(weights)
     by_query = contents(data)
     order = list(by_query)
@@ -130,13 +130,13 @@ def test_splits_divide_the_queries(data: Dataset, weights: list[int], seed: int)
     for part, fraction in zip(selected, fractions, strict=True):
         assert part == [(name, by_query[name]) for name in sorted(dict(part), key=order.index)]
         assert abs(len(part) - fraction * len(data)) <= 1
-    again = data.split(*fractions, seed=seed)
+    again = data.split(*fractions, random_state=seed)
     assert all(one.equals(other) for one, other in zip(parts, again, strict=True))
 
 
 def test_splits_depend_on_the_seed() -> None:
     data = small(queries=50)
-    one, other = (data.split(0.5, 0.5, seed=seed)[0] for seed in (1, 2))
+    one, other = (data.split(0.5, 0.5, random_state=seed)[0] for seed in (1, 2))
     assert not one.equals(other)
 
 
@@ -150,7 +150,7 @@ def test_fractions_that_do_not_sum_to_one(fractions: tuple[float, ...]) -> None:
 def test_folds_hold_out_each_query_once(queries: int, draw: st.DataObject) -> None:
     data = small(queries)
     count = draw.draw(st.integers(2, queries))
-    folds = data.folds(count, seed=draw.draw(st.integers(0, 99)))
+    folds = data.folds(count, random_state=draw.draw(st.integers(0, 99)))
     assert len(folds) == count
     tested = [query for _, test in folds for query in test.query_ids.to_pylist()]
     assert sorted(tested) == sorted(data.query_ids.to_pylist())

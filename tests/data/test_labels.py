@@ -38,7 +38,7 @@ def check_order(labels: list[float], ordered: list[float], top: int, kept: int) 
 @given(label_lists, st.integers(1, 10), st.integers(0, 2**63 - 1))
 def test_top_k_keeps_the_best_in_order(lists: list[list[float]], k: int, seed: int) -> None:
     labels, offsets = ragged(lists)
-    ordered = to_top_k(labels, offsets, k, seed=seed)
+    ordered = to_top_k(labels, offsets, k, random_state=seed)
     assert ordered.dtype == np.float32
     for begin, end in pairwise(offsets):
         check_order(labels[begin:end].tolist(), ordered[begin:end].tolist(), k, min(k, end - begin))
@@ -47,7 +47,7 @@ def test_top_k_keeps_the_best_in_order(lists: list[list[float]], k: int, seed: i
 @given(label_lists, st.integers(0, 2**63 - 1))
 def test_full_order_orders_everything(lists: list[list[float]], seed: int) -> None:
     labels, offsets = ragged(lists)
-    ordered = to_full_order(labels, offsets, seed=seed)
+    ordered = to_full_order(labels, offsets, random_state=seed)
     for begin, end in pairwise(offsets):
         check_order(
             labels[begin:end].tolist(), ordered[begin:end].tolist(), end - begin, end - begin
@@ -58,9 +58,10 @@ def test_full_order_orders_everything(lists: list[list[float]], seed: int) -> No
 def test_top_k_of_a_full_order_is_top_k(lists: list[list[float]], k: int, seed: int) -> None:
     # Niu et al. 2012, 4.2.1: a random total order consistent with the grades, its first k kept.
     labels, offsets = ragged(lists)
-    full = to_full_order(labels, offsets, seed=seed)
+    full = to_full_order(labels, offsets, random_state=seed)
     assert np.array_equal(
-        to_top_k(full, offsets, k, seed=12345), to_top_k(labels, offsets, k, seed=seed)
+        to_top_k(full, offsets, k, random_state=12345),
+        to_top_k(labels, offsets, k, random_state=seed),
     )
 
 
@@ -71,7 +72,10 @@ def test_labels_are_the_same_whole_in_shards_and_in_any_order(
     cut = draw.draw(st.integers(0, len(data)))
     shards = [data.select(np.arange(cut)), data.select(np.arange(cut, len(data)))]
     positions = draw.draw(st.permutations(range(len(data))))
-    for change in (lambda part: part.top_k(k, seed=seed), lambda part: part.full_order(seed=seed)):
+    for change in (
+        lambda part: part.top_k(k, random_state=seed),
+        lambda part: part.full_order(random_state=seed),
+    ):
         whole = change(data)
         assert concat_datasets([change(shard) for shard in shards]).equals(whole)
         assert change(data.select(positions)).equals(whole.select(positions))
@@ -82,13 +86,13 @@ def test_equal_labels_are_drawn_evenly_and_by_seed() -> None:
     data = Dataset.from_arrays(
         np.zeros((queries * size, 1)), labels=np.zeros(queries * size), group=[size] * queries
     )
-    orders = data.full_order(seed=3).labels.reshape(queries, size)
+    orders = data.full_order(random_state=3).labels.reshape(queries, size)
     counts = Counter(map(tuple, orders.tolist()))
     assert len(counts) == 6
     expected = queries / 6
     # Chi-square with 5 degrees of freedom: above 20.5 once in a thousand seeds.
     assert sum((count - expected) ** 2 / expected for count in counts.values()) < 20.5
-    other = data.full_order(seed=4).labels.reshape(queries, size)
+    other = data.full_order(random_state=4).labels.reshape(queries, size)
     agreement = np.mean(np.all(orders == other, axis=1))
     assert abs(agreement - 1 / 6) < 0.03
 
@@ -96,12 +100,16 @@ def test_equal_labels_are_drawn_evenly_and_by_seed() -> None:
 def test_the_seed_and_the_key_draw_the_order_of_a_single_query() -> None:
     """The key of the only query is 0: all six orders of three equal labels come up by the seed."""
     labels, offsets = np.zeros(3, np.float32), np.array([0, 3])
-    by_seed = {tuple(to_full_order(labels, offsets, seed=seed).tolist()) for seed in range(60)}
+    by_seed = {
+        tuple(to_full_order(labels, offsets, random_state=seed).tolist()) for seed in range(60)
+    }
     by_key = {
         tuple(to_full_order(labels, offsets, keys=np.array([key])).tolist()) for key in range(60)
     }
     assert len(by_seed) == len(by_key) == 6
-    again = [to_top_k(labels, offsets, 2, seed=7, keys=np.array([5])).tolist() for _ in range(2)]
+    again = [
+        to_top_k(labels, offsets, 2, random_state=7, keys=np.array([5])).tolist() for _ in range(2)
+    ]
     assert again[0] == again[1]
 
 
@@ -111,11 +119,15 @@ def test_the_draw_is_a_hash_of_seed_and_key() -> None:
     draws = hashlib.shake_256(f"{seed}\x1f{key}".encode()).digest(8 * size)
     numbers = [int.from_bytes(draws[8 * row : 8 * row + 8], "little") for row in range(size)]
     best_first = sorted(range(size), key=numbers.__getitem__)
-    ordered = to_full_order(np.zeros(size), np.array([0, size]), seed=seed, keys=np.array([key]))
+    ordered = to_full_order(
+        np.zeros(size), np.array([0, size]), random_state=seed, keys=np.array([key])
+    )
     assert [ordered[row] for row in best_first] == list(range(size, 0, -1))
     # Without keys, a query's is its position.
-    two = to_full_order(np.zeros(2 * size), np.array([0, size, 2 * size]), seed=seed)
-    alone = to_full_order(np.zeros(size), np.array([0, size]), seed=seed, keys=np.array([1]))
+    two = to_full_order(np.zeros(2 * size), np.array([0, size, 2 * size]), random_state=seed)
+    alone = to_full_order(
+        np.zeros(size), np.array([0, size]), random_state=seed, keys=np.array([1])
+    )
     assert two[size:].tolist() == alone.tolist()
 
 
@@ -139,7 +151,10 @@ def test_large_data_use_threads_and_give_the_same(monkeypatch: pytest.MonkeyPatc
     ordered = {}
     for threads in ("1", "2", "3"):
         monkeypatch.setenv("PODIUM_THREADS", threads)
-        ordered[threads] = (to_top_k(labels, offsets, 5, seed=9), label_kind(labels, offsets))
+        ordered[threads] = (
+            to_top_k(labels, offsets, 5, random_state=9),
+            label_kind(labels, offsets),
+        )
     assert all(np.array_equal(each[0], ordered["1"][0]) for each in ordered.values())
     assert {each[1] for each in ordered.values()} == {"grades"}
 
@@ -187,8 +202,10 @@ def test_kinds(lists: list[list[float]], kind: str) -> None:
 def test_kinds_of_orders_made_here(lists: list[list[float]], k: int, seed: int) -> None:
     labels, offsets = ragged(lists)
     if len(labels):
-        assert label_kind(to_full_order(labels, offsets, seed=seed), offsets) == "full order"
-        kind = label_kind(to_top_k(labels, offsets, k, seed=seed), offsets)
+        assert (
+            label_kind(to_full_order(labels, offsets, random_state=seed), offsets) == "full order"
+        )
+        kind = label_kind(to_top_k(labels, offsets, k, random_state=seed), offsets)
         alike = all(len(each) in (0, k) for each in lists)
         assert kind == ("full order" if alike else "top-k order")
 

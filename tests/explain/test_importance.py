@@ -84,7 +84,9 @@ def test_features_alone_or_in_other_groups(trees: TreeRanker) -> None:
     ]  # fmt: skip
     again = permutation_importance(trees, test, repeats=2, groups=[["weak", "noise"]])
     assert again.groups == chosen.groups
-    other = permutation_importance(trees, test, repeats=2, groups=[["weak", "noise"]], seed=1)
+    other = permutation_importance(
+        trees, test, repeats=2, groups=[["weak", "noise"]], random_state=1
+    )
     assert other.groups != chosen.groups
 
 
@@ -120,7 +122,7 @@ def test_intervals_contain_what_they_estimate() -> None:
         ({"groups": [[]]}, "a group is empty"),
         ({"groups": [["stron"]]}, "strong"),
         ({"measure": "nothing"}, "nothing"),
-        ({"seed": -1}, "seed is -1"),
+        ({"random_state": -1}, "seed is -1"),
     ],
 )
 def test_wrong_options(trees: TreeRanker, options: dict, message: str) -> None:

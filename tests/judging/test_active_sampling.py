@@ -44,7 +44,7 @@ def judge_alone(session, assessor, most=10_000):
     ],
 )
 def test_one_person_comes_to_an_end(items, k, ordered, assessor):
-    session = Session(names(items), k, algorithm="careful", ordered=ordered, seed=3)
+    session = Session(names(items), k, algorithm="careful", ordered=ordered, random_state=3)
     asked = judge_alone(session, assessor, session.budget)
     assert session.done
     assert session.open_pairs() == []
@@ -138,7 +138,7 @@ def test_the_value_of_a_pair_is_its_formula():
     random = np.random.default_rng(4)
     rows = [(*random.choice(items, 2, replace=False).tolist(), 1, 0) for _ in range(12)]
     posterior = fit_bradley_terry(items, Duels.of(rows))
-    gains = expected_gains(posterior, k, draws=64, seed=5)
+    gains = expected_gains(posterior, k, draws=64, random_state=5)
     ranked = by_expected_gain(gains).tolist()
     covariance = np.linalg.inv(posterior.precision)
     values = {}
@@ -149,7 +149,10 @@ def test_the_value_of_a_pair_is_its_formula():
         spread = covariance[one, one] + covariance[other, other] - 2 * covariance[one, other]
         values[one, other] = (discounts[0] - discounts[1]) * wrong * chance * (1 - chance) * spread
     best = max(values, key=values.__getitem__)
-    assert tuple(most_informative_pairs(posterior, k, seed=5)[0]) == best
+    assert tuple(most_informative_pairs(posterior, k, random_state=5)[0]) == best
     del values[best]
     second = max(values, key=values.__getitem__)
-    assert tuple(most_informative_pairs(posterior, k, seed=5, without=[best[::-1]])[0]) == second
+    assert (
+        tuple(most_informative_pairs(posterior, k, random_state=5, without=[best[::-1]])[0])
+        == second
+    )

@@ -173,7 +173,7 @@ def test_the_bootstrap_covers_the_truth():
         agreed = random.random(80) < 0.7
         ballots = Ratings.from_table(np.where(agreed[:, None], [1, 1], [1, -1]))
         interval = bootstrap_agreement(
-            lambda votes: Agreement.of(votes).overall, ballots, draws=200, seed=trial
+            lambda votes: Agreement.of(votes).overall, ballots, draws=200, random_state=trial
         )
         assert interval.value == agreed.mean()
         covered += interval.low <= 0.7 <= interval.high
@@ -248,7 +248,7 @@ def test_the_interval_is_scipys_percentile_interval():
 def test_the_same_seed_draws_the_same_samples():
     ballots = Ratings.from_table(np.random.default_rng(0).choice([1.0, 0.0, -1.0], (40, 3)))
     once, again, other = (
-        bootstrap_agreement(fleiss_kappa, ballots, draws=50, seed=s) for s in (1, 1, 2)
+        bootstrap_agreement(fleiss_kappa, ballots, draws=50, random_state=s) for s in (1, 1, 2)
     )
     assert once == again
     assert (once.low, once.high) != (other.low, other.high)

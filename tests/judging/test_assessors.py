@@ -72,7 +72,7 @@ def test_the_tired_make_more_mistakes():
 
 def test_the_same_seed_and_name_say_the_same():
     def verdicts(name, seed):
-        assessor = SimulatedAssessor([0.5, 0.0], CROWD, name=name, seed=seed)
+        assessor = SimulatedAssessor([0.5, 0.0], CROWD, name=name, random_state=seed)
         return [assessor(0, 1) for _ in range(50)]
 
     assert verdicts("ann", 1) == verdicts("ann", 1)
@@ -101,7 +101,7 @@ def test_calibration_finds_the_habits_again():
     rows = []
     habits = Habits(noise=0.4, ties=0.6, side=0.2)
     for query in range(30):
-        judge = SimulatedAssessor(random.standard_normal(12).tolist(), habits, seed=query)
+        judge = SimulatedAssessor(random.standard_normal(12).tolist(), habits, random_state=query)
         rows += [
             (f"q{query}", f"d{left}", f"d{right}", int(judge(left, right)))
             for left in range(12)
@@ -195,7 +195,7 @@ def test_a_plan_counts_what_a_session_would():
     counts = []
     for seed in range(40):
         relevance = np.random.default_rng(seed).standard_normal(30)
-        session = Session([str(item) for item in range(30)], 5, seed=seed)
+        session = Session([str(item) for item in range(30)], 5, random_state=seed)
         named = {str(item): worth for item, worth in enumerate(relevance)}
         counts.append(judge_session(session, [SimulatedAssessor(named, PERFECT)]))
     assert work.per_query == pytest.approx(np.mean(counts), rel=0.05)

@@ -16,8 +16,8 @@ def test_rotation(queries, people, data, seed):
     assessors = [f"u{number}" for number in range(people)]
     modes = ["pairs", "grades", "sets"][: data.draw(st.integers(1, min(3, people)))]
     rounds = data.draw(st.integers(1, people // len(modes)))
-    assignments = rotate(names, assessors, modes=modes, rounds=rounds, seed=seed)
-    assert assignments == rotate(names, assessors, modes=modes, rounds=rounds, seed=seed)
+    assignments = rotate(names, assessors, modes=modes, rounds=rounds, random_state=seed)
+    assert assignments == rotate(names, assessors, modes=modes, rounds=rounds, random_state=seed)
     assert len(assignments) == queries * len(modes) * rounds
     # Nobody meets a query twice, in whatever mode.
     assert max(Counter((one.assessor, one.query) for one in assignments).values(), default=1) == 1
@@ -49,7 +49,9 @@ def test_the_papers_assignment():
 
 def test_other_seeds_draw_other_folds():
     queries = [f"q{n}" for n in range(20)]
-    assert rotate(queries, ["a", "b"], seed=1) != rotate(queries, ["a", "b"], seed=2)
+    assert rotate(queries, ["a", "b"], random_state=1) != rotate(
+        queries, ["a", "b"], random_state=2
+    )
 
 
 @given(
@@ -60,7 +62,7 @@ def test_other_seeds_draw_other_folds():
 def test_balance(work, people, copies):
     copies = min(copies, people)
     assessors = [f"u{number}" for number in range(people)]
-    shares = balance(work, assessors, copies=copies, seed=4)
+    shares = balance(work, assessors, copies=copies, random_state=4)
     times = Counter(query for share in shares.values() for query in share)
     assert times == dict.fromkeys(work, copies)
     assert all(len(set(share)) == len(share) for share in shares.values())

@@ -499,13 +499,13 @@ def test_a_sheet_is_blind_and_comes_back(tmp_path):
             pair_answer(f"q{n}", "a", "=b", "A"), pair_answer(f"q{n}", "=b", "a", "B")
         )
     ]  # fmt: skip
-    units = draw_units(answers, 30, seed=5)
+    units = draw_units(answers, 30, random_state=5)
     assert len(set(units)) == 30
-    assert units != draw_units(answers, 30, seed=6)
+    assert units != draw_units(answers, 30, random_state=6)
     texts = {f"q{n}": {"a": "first, text", "=b": "=HYPERLINK(1)\nnext"} for n in range(40)}
     queries = {f"q{n}": f"-query {n}" for n in range(40)}
     path = tmp_path / "ann.csv"
-    write_sheet(units, texts, queries, path, seed=5)
+    write_sheet(units, texts, queries, path, random_state=5)
     with path.open(encoding="utf-8-sig", newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert list(rows[0]) == ["query_id", "query", "a", "a_text", "b", "b_text", "answer"]

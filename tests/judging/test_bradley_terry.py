@@ -136,7 +136,7 @@ def test_verdicts_on_items_that_do_not_exist():
 
 def test_draws_have_the_posteriors_mean_and_covariance():
     strengths = fit_bradley_terry(4, Duels.of([(0, 1, 1, 0), (1, 2, 1, 0), (2, 3, 0, 0)]))
-    drawn = strengths.draws(200_000, seed=1)
+    drawn = strengths.draws(200_000, random_state=1)
     np.testing.assert_allclose(drawn.mean(axis=1), strengths.means, atol=0.02)
     covariance = strengths.covariance(np.arange(4))
     np.testing.assert_allclose(np.cov(drawn), covariance, atol=0.05)
@@ -190,7 +190,7 @@ def test_telling_pairs_leave_out_what_they_are_told_to():
 
 def careful_session(strengths, habits, budget, **settings):
     names = {f"d{index:02d}": worth for index, worth in enumerate(strengths)}
-    judge = SimulatedAssessor(names, habits, seed=3)
+    judge = SimulatedAssessor(names, habits, random_state=3)
     session = Session(list(names), 5, algorithm="careful", budget=budget, **settings)
     while not session.done:
         pair = session.open_pairs()[0]
@@ -281,10 +281,12 @@ def test_an_estimate_hears_those_who_know_and_not_those_who_guess():
         strengths = np.random.default_rng(seed).standard_normal(12)
         names = {f"d{index:02d}": worth for index, worth in enumerate(strengths)}
         people = [
-            SimulatedAssessor(names, Habits(flips=flips), name=f"person {number}", seed=seed)
+            SimulatedAssessor(
+                names, Habits(flips=flips), name=f"person {number}", random_state=seed
+            )
             for number, flips in enumerate([0.02, 0.02, 0.5, 0.5, 0.5])
         ]
-        session = Session(list(names), 5, overlap=Overlap(1.0, assessors=5), seed=seed)
+        session = Session(list(names), 5, overlap=Overlap(1.0, assessors=5), random_state=seed)
         judge_session(session, people)
         indices = {name: index for index, name in enumerate(names)}
         quality = [
@@ -302,7 +304,7 @@ def test_an_estimate_makes_more_of_ties_than_the_algorithm_does():
         strengths = np.random.default_rng(seed).standard_normal(30)
         names = {f"d{index:02d}": worth for index, worth in enumerate(strengths)}
         session = Session(list(names), 5)
-        judge_session(session, [SimulatedAssessor(names, Habits(ties=0.7), seed=seed)])
+        judge_session(session, [SimulatedAssessor(names, Habits(ties=0.7), random_state=seed)])
         indices = {name: index for index, name in enumerate(names)}
         quality = [
             k_ndcg([indices[item] for item in result.top], strengths, 5)

@@ -96,7 +96,7 @@ def test_ten_thousand_histories(part):
 def test_many_people_with_ties_find_the_true_top_k(name, worth, data):
     relevance = {f"d{number}": value for number, value in enumerate(worth)}
     k = data.draw(st.integers(1, 15))
-    session = Session(list(relevance), k, algorithm=name, seed=data.draw(st.integers(0, 5)))
+    session = Session(list(relevance), k, algorithm=name, random_state=data.draw(st.integers(0, 5)))
     random = data.draw(st.randoms())
     while not session.done:  # each takes any open pair and answers in any order
         for left, right in random.sample(pairs := session.open_pairs(), len(pairs)):
@@ -205,7 +205,7 @@ def test_overlapping_pairs_wait_for_all_their_assessors():
 
 
 def test_overlap_is_a_sample_of_the_pairs():
-    overlap = Overlap(0.25, assessors=2, seed=3)
+    overlap = Overlap(0.25, assessors=2, random_state=3)
     needed = [overlap.needed(f"d{n}", f"e{n}") for n in range(4000)]
     assert needed == [overlap.needed(f"e{n}", f"d{n}") for n in range(4000)]
     share = np.mean(np.array(needed) == 2)
@@ -242,7 +242,7 @@ def test_sides_are_drawn_and_stay_where_they_are():
 def test_expected_left_falls_to_zero_and_starts_near_the_truth():
     counts, forecasts = [], []
     for seed in range(30):
-        session = Session([f"d{n:02d}" for n in range(40)], 5, seed=seed)
+        session = Session([f"d{n:02d}" for n in range(40)], 5, random_state=seed)
         forecasts.append(session.expected_left())
         judge_all(session)
         counts.append(len(session.log))

@@ -122,10 +122,13 @@ HEADER = {"podium": "session", "version": 1, "items": ["a", "b"]}
         ([HEADER | {"items": ["a", 1]}], "an item is not a string"),
         ([HEADER | {"k": 2.5}], "'k' is 2.5. Give a value of type int"),
         ([HEADER | {"k": True}], "'k' is True"),
-        ([HEADER | {"seed": -1}], "line 1: seed is -1"),
+        ([HEADER | {"random_state": -1}], "line 1: seed is -1"),
         ([HEADER | {"budget": "all"}], "'budget' is 'all'"),
         ([HEADER | {"overlap": {"part": 1}}], "Give share, assessors, seed"),
-        ([HEADER | {"overlap": {"share": 2, "assessors": 2, "seed": 0}}], "share of pairs is 2"),
+        (
+            [HEADER | {"overlap": {"share": 2, "assessors": 2, "random_state": 0}}],
+            "share of pairs is 2",
+        ),
         ([HEADER, '{"kind": "bad", "item": "a", "seconds": NaN}'], "line 2: 'seconds' of a bad"),
         ([HEADER, {"kind": "bad", "item": "a"}, {"kind": "bad", "item": "x"}], "line 3: 'x' is no"),
         ([HEADER, {"kind": "vote"}], "line 2: 'vote' is not a valid kind"),
@@ -144,7 +147,7 @@ JSON = st.recursive(
     max_leaves=4,
 )
 LINES = (
-    HEADER | {"k": 1, "algorithm": "careful", "seed": 0, "ordered": True, "budget": 3},
+    HEADER | {"k": 1, "algorithm": "careful", "random_state": 0, "ordered": True, "budget": 3},
     {"kind": "verdict", "left": "a", "right": "b", "outcome": 1, "assessor": "ann", "at": 1.5},
     {"kind": "grade", "item": "b", "grade": 2},
     {"kind": "undo", "entry": 0, "seconds": 2.0},
@@ -164,10 +167,10 @@ def test_a_line_that_says_anything_is_read_or_refused(number, key, value):
 
 def test_a_session_with_the_largest_seed_is_read():
     lines = [dict(line) for line in LINES]
-    lines[0]["seed"] = 2**63 - 1
+    lines[0]["random_state"] = 2**63 - 1
     content = "".join(json.dumps(line) + "\n" for line in lines).encode()
     session, _ = _parse(content, "session.jsonl")
-    assert session.seed == 2**63 - 1
+    assert session.random_state == 2**63 - 1
     assert len(session.result().top) == session.k
 
 

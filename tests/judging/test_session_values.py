@@ -114,7 +114,7 @@ def test_the_order_and_the_sides_are_drawn_by_the_seed():
     items = [f"d{number:02d}" for number in range(40)]
     firsts = set()
     for seed in range(5):
-        session = Session(items, 5, algorithm="tournament", seed=seed)
+        session = Session(items, 5, algorithm="tournament", random_state=seed)
         order = hashed_permutation(40, seed, "order")
         assert sorted(order) == list(range(40))
         expected = [
@@ -128,7 +128,7 @@ def test_the_order_and_the_sides_are_drawn_by_the_seed():
             assert (left == one) == (hashed_uniform(seed, "side", one, other) < 0.5)
         firsts.add(pairs[0])
     assert len(firsts) == 5
-    given = Session(items, 5, algorithm="tournament", seed=3, ordered=True).open_pairs()
+    given = Session(items, 5, algorithm="tournament", random_state=3, ordered=True).open_pairs()
     assert [tuple(sorted(pair)) for pair in given][:2] == [("d00", "d01"), ("d02", "d03")]
 
 
@@ -157,7 +157,7 @@ def test_estimate_weighs_people_and_result_does_not():
 
 
 def test_contradictions_name_the_sides_as_they_are_shown():
-    session = Session(["a", "b", "c"], 3, seed=1)
+    session = Session(["a", "b", "c"], 3, random_state=1)
     for better, worse in ("ab", "bc", "ca"):
         session.add(Verdict(better, worse, LEFT))
     (contradiction,) = session.contradictions()
@@ -169,7 +169,7 @@ def test_contradictions_name_the_sides_as_they_are_shown():
 def test_without_a_seed_it_is_0_and_items_are_taken_in_a_drawn_order():
     items = [f"d{number:02d}" for number in range(20)]
     session = Session(items, 5, algorithm="tournament")
-    assert session.seed == 0
+    assert session.random_state == 0
     assert not session.ordered
     order = hashed_permutation(20, 0, "order")
     expected = [
@@ -185,7 +185,7 @@ def test_without_a_seed_it_is_0_and_items_are_taken_in_a_drawn_order():
 
 def test_a_share_of_the_pairs_needs_more_people():
     items = [f"d{number}" for number in range(8)]
-    overlap = Overlap(0.5, assessors=4, seed=2)
+    overlap = Overlap(0.5, assessors=4, random_state=2)
     session = Session(items, 3, overlap=overlap)
     seen = set()
     for index, left in enumerate(items):

@@ -149,12 +149,14 @@ def test_the_seed_draws_the_signs() -> None:
     data, systems = graded(60)
     result = compare("nDCG@3", data, systems)
     values = result.values["nDCG@3"]
-    for comparison, seed in ((result, 0), (compare("nDCG@3", data, systems, seed=7), 7)):
-        expected = [paired_difference(values[:, each], values[:, 0], seed=seed) for each in (1, 2)]
+    for comparison, seed in ((result, 0), (compare("nDCG@3", data, systems, random_state=7), 7)):
+        expected = [
+            paired_difference(values[:, each], values[:, 0], random_state=seed) for each in (1, 2)
+        ]
         verdicts = comparison.against_baseline["nDCG@3"].values()
         assert [each.difference for each in verdicts] == expected
     p_values = {
-        compare("nDCG@3", data, systems, seed=seed)
+        compare("nDCG@3", data, systems, random_state=seed)
         .against_baseline["nDCG@3"]["new"]
         .difference.p_values["randomization"]
         for seed in (0, 7)

@@ -63,7 +63,7 @@ def test_slices_are_tested_with_the_seed_of_the_comparison() -> None:
     }  # fmt: skip
     p_values = []
     for seed in (0, 7):
-        comparison = compare("nDCG@5", truth, runs, test="randomization", seed=seed)
+        comparison = compare("nDCG@5", truth, runs, test="randomization", random_state=seed)
         (row,) = slice_differences(comparison, {"all": dict.fromkeys(truth, "yes")})
         whole = comparison.against_baseline["nDCG@5"]["new"].difference.p_values["randomization"]
         assert row.p_value == whole
@@ -141,7 +141,7 @@ def test_the_search_finds_a_planted_slice_and_tests_it_on_other_queries() -> Non
         "words": {f"q{query}": int(count) for query, count in enumerate(words)},
         "language": {f"q{query}": str(name) for query, name in enumerate(language)},
     }
-    rows = search_slices(comparison, properties, seed=5)
+    rows = search_slices(comparison, properties, random_state=5)
     worst = min(rows, key=lambda row: row.mean)
     assert set(worst.name.split(" and ")) == {"language = de", "words > 12"}
     assert worst.q_value < 0.001
@@ -290,7 +290,7 @@ def test_queries_without_a_value_are_on_no_side_of_a_search(kind: str) -> None:
         f"q{row}": None if not known else int(each) if kind == "numbers" else str(each > 12)
         for row, (each, known) in enumerate(zip(numbers, is_known, strict=True))
     }
-    rows = search_slices(comparison, {"words": column}, seed=5)
+    rows = search_slices(comparison, {"words": column}, random_state=5)
     assert min(row.mean for row in rows) == pytest.approx(-0.3, abs=0.06)
     tested = np.random.default_rng(5).permutation(400)[200:]
     assert sum(row.queries for row in rows) == int(is_known[tested].sum())

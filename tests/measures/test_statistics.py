@@ -30,7 +30,7 @@ def share_of_all_signs(differences: np.ndarray) -> float:
 
 def randomization(differences: np.ndarray, seed: int = 0) -> float:
     nothing = np.zeros(len(differences))
-    result = paired_difference(differences, nothing, tests=("randomization",), seed=seed)
+    result = paired_difference(differences, nothing, tests=("randomization",), random_state=seed)
     return result.p_values["randomization"]
 
 
@@ -110,11 +110,11 @@ def test_wilcoxon_without_ties_is_scipys(size: int) -> None:
 
 
 def test_resamples_are_all_different() -> None:
-    sums = statistics._random_sums(np.random.default_rng(2).normal(0, 1, 77), seed=0)
+    sums = statistics._random_sums(np.random.default_rng(2).normal(0, 1, 77), random_state=0)
     assert len(np.unique(sums)) == len(sums) == statistics.RESAMPLES
     # Each query has either sign in half of them, independently of the others: for the sum of one
     # query alone there are two values, and a sum's variance is that of its parts.
-    alone = statistics._random_sums(np.array([0.0] * 9 + [2.0]), seed=4)
+    alone = statistics._random_sums(np.array([0.0] * 9 + [2.0]), random_state=4)
     assert set(alone) == {-2.0, 2.0}
     assert abs(np.mean(alone)) < 4 * 2 / np.sqrt(len(alone))
 
@@ -348,9 +348,9 @@ def test_more_than_36_queries_have_random_signs() -> None:
 def test_the_first_seed_is_0() -> None:
     ours = np.random.default_rng(8).normal(0.1, 1, 50)
     default = paired_difference(ours, np.zeros(50)).p_values
-    assert default == paired_difference(ours, np.zeros(50), seed=0).p_values
+    assert default == paired_difference(ours, np.zeros(50), random_state=0).p_values
     others = {
-        paired_difference(ours, np.zeros(50), seed=seed).p_values["randomization"]
+        paired_difference(ours, np.zeros(50), random_state=seed).p_values["randomization"]
         for seed in range(1, 6)
     }
     assert default["randomization"] not in others

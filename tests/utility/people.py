@@ -43,7 +43,9 @@ def preferences(draw, most: int = 25) -> RankingPreferences:
 
 def people(count: int, seed: int, table: np.ndarray = TRUTH) -> RankingPreferences:
     pairs = random_pairs(count, 3, 3, seed=seed)
-    return pairs.with_choices(simulated_choices(pairs, table, noise=0.15, same=0.1, seed=seed))
+    return pairs.with_choices(
+        simulated_choices(pairs, table, noise=0.15, same=0.1, random_state=seed)
+    )
 
 
 def runs() -> tuple[Judgments, dict[str, Rankings]]:

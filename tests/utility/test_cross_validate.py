@@ -144,7 +144,7 @@ def test_folds_are_as_equal_as_they_can_be_in_strict_queries_and_in_all(folds: i
         pairs.left, pairs.right, choices, queries=np.repeat(order, 2), grades=3
     )
     strict, every = [], []
-    for train, test in folds_of(pairs, folds, seed=0):
+    for train, test in folds_of(pairs, folds, random_state=0):
         assert len(train) + len(test) == 44
         names = set(test.queries.tolist())
         assert not names & set(train.queries.tolist())
@@ -164,7 +164,7 @@ def test_folds_are_dealt_in_the_drawn_order_strict_queries_first() -> None:
     dealt = [query for query in drawn if choices[query]] + [
         query for query in drawn if not choices[query]
     ]
-    result = [sorted(test.queries.tolist()) for _, test in folds_of(pairs, 4, seed=7)]
+    result = [sorted(test.queries.tolist()) for _, test in folds_of(pairs, 4, random_state=7)]
     assert result == [sorted(dealt[number::4]) for number in range(4)]
 
 

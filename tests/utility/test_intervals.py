@@ -49,7 +49,7 @@ def test_intervals_of_gains_are_the_quantiles_of_all_samples() -> None:
     pairs = three_queries()
     learned = MODEL.fit(pairs).learned_
     fits = [MODEL.fit(sample).learned_ for sample in all_samples(pairs)]
-    result = bootstrap_utility(MODEL, pairs, learned, resamples=400, seed=1)
+    result = bootstrap_utility(MODEL, pairs, learned, resamples=400, random_state=1)
     assert (result.level, result.resamples) == (0.95, 400)
     for name in ("gains", "discounts", "table"):
         values = np.array(
@@ -65,7 +65,7 @@ def test_a_lower_level_is_a_narrower_interval_of_the_same_samples() -> None:
     pairs = three_queries()
     learned = MODEL.fit(pairs).learned_
     values = np.sort([MODEL.fit(sample).learned_.gains[1] for sample in all_samples(pairs)])
-    result = bootstrap_utility(MODEL, pairs, learned, resamples=600, level=0.5, seed=2)
+    result = bootstrap_utility(MODEL, pairs, learned, resamples=600, level=0.5, random_state=2)
     # The quartiles of 600 samples of 27 equally likely ones are within two of the exact ones.
     assert values[7 - 3] - 1e-4 <= result.gains[0, 1] <= values[7 + 2] + 1e-4
     assert values[20 - 3] - 1e-4 <= result.gains[1, 1] <= values[20 + 2] + 1e-4
@@ -97,7 +97,7 @@ def test_the_ends_of_accuracies_are_those_of_all_samples() -> None:
     queries = np.array([4, 4, 4, 6, 6, 8])
     weights = np.array([1.0, 1.0, 2.0, 3.0, 1.0, 2.0])
     values = np.array([[1.0, 0.0, 1.0, 0.5, 0.0, 1.0], [0.0, 1.0, 0.5, 0.5, 1.0, 0.0]])
-    low, high = _ends(queries, weights, values, seed=0)
+    low, high = _ends(queries, weights, values, random_state=0)
     for row, one, other in zip(values, low, high, strict=True):
         means = []
         for drawn in product((4, 6, 8), repeat=3):
@@ -110,7 +110,7 @@ def test_the_ends_of_accuracies_are_those_of_all_samples() -> None:
 def test_many_queries_have_the_interval_of_the_normal_approximation() -> None:
     random = np.random.default_rng(0)
     right = (random.random(4000) < 0.8).astype(float)
-    low, high = _ends(np.arange(4000), np.ones(4000), right[None], seed=3)
+    low, high = _ends(np.arange(4000), np.ones(4000), right[None], random_state=3)
     error = 1.959964 * np.sqrt(right.mean() * (1 - right.mean()) / 4000)
     assert (low[0], high[0]) == pytest.approx(
         (right.mean() - error, right.mean() + error), abs=0.1 * error
@@ -152,7 +152,7 @@ def test_accuracies_of_a_report_are_shares_with_their_bands() -> None:
 def test_the_test_of_positions_compares_both_objectives() -> None:
     pairs = judged(random_pairs(120, 2, seed=1), np.array([[0, 1, 9], [0, 4, 5.0]]))
     free, single = (DCGLearn(1.0, form).fit(pairs).learned_ for form in ("by-position", "rank-one"))
-    result = position_test(DCGLearn(1.0, "rank-one"), pairs, resamples=9, seed=4)
+    result = position_test(DCGLearn(1.0, "rank-one"), pairs, resamples=9, random_state=4)
     assert result.gain == pytest.approx(1 - free.objective / single.objective)
     assert result.gain > 0.05
     assert result.resamples == 9

@@ -156,7 +156,7 @@ def test_folds_part_no_query_and_miss_no_pair(pairs: RankingPreferences) -> None
         pairs.left, pairs.right, pairs.choices, queries=queries, grades=pairs.grades
     )
     held = []
-    for train, test in folds_of(grouped, 3, seed=1):
+    for train, test in folds_of(grouped, 3, random_state=1):
         assert not set(train.queries) & set(test.queries)
         held += test.queries.tolist()
     assert sorted(held) == queries.tolist()

@@ -108,7 +108,7 @@ def test_chosen_pairs_teach_more_than_drawn_ones(strategy: str) -> None:
     for seed in range(3):
         pool = judged(random_pairs(800, 6, 4, seed=seed), truth)
         for name, values in result.items():
-            asking = choose_pairs(pool, MODEL, strategy=name, seed=seed)  # type: ignore[arg-type]
+            asking = choose_pairs(pool, MODEL, strategy=name, random_state=seed)  # type: ignore[arg-type]
             question, indices = next(asking), []
             for _ in range(100):
                 indices.append(question.pool_index)

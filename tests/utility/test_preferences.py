@@ -192,7 +192,7 @@ def test_a_utility_that_does_not_fit_is_refused(tmp_path: Path, key: str, value:
 
 def test_simulated_people_err_as_often_as_the_logistic_curve_says() -> None:
     pairs = RankingPreferences.from_arrays([[1]] * 20_000, [[0]] * 20_000)
-    choices = simulated_choices(pairs, np.array([[0.0, 1.0]]), noise=1.0, seed=1)
+    choices = simulated_choices(pairs, np.array([[0.0, 1.0]]), noise=1.0, random_state=1)
     assert np.mean(choices < 0) == pytest.approx(1 / (1 + np.exp(1.0)), abs=0.01)
 
 

@@ -27,7 +27,9 @@ def test_intervals_hold_what_is_learned_from_everyone_as_often_as_they_say() -> 
     inside = []
     for seed in range(20):
         pairs = people(300, seed)
-        result = bootstrap_utility(model, pairs, model.fit(pairs).learned_, resamples=60, seed=seed)
+        result = bootstrap_utility(
+            model, pairs, model.fit(pairs).learned_, resamples=60, random_state=seed
+        )
         low, high = np.concatenate((result.gains[:, 1:2], result.discounts[:, 1:]), axis=1)
         inside += ((low <= expected) & (expected <= high)).tolist()
     assert np.mean(inside) > 0.82  # 0.95 is asked for; 60 values in 20 draws

@@ -111,7 +111,7 @@ def audit_command(
         if sheet is None:
             raise ArgumentError("--sample has nowhere to go", hint="Name a sheet: --to sheet.csv.")
         pool = CandidatePool(source, run, topics, documents, depth, None)
-        units = draw_units(log, sample, model=model, rubric=rubric, seed=seed)
+        units = draw_units(log, sample, model=model, rubric=rubric, random_state=seed)
         _write_sample(units, sheet, pool, seed)
         return
     if not people:
@@ -122,7 +122,7 @@ def audit_command(
     votes = _votes(people, model or log[0].model)
     members = None if groups is None else _groups(groups)
     result = audit(
-        log, votes, model=model, rubric=rubric, epsilon=epsilon, groups=members, seed=seed
+        log, votes, model=model, rubric=rubric, epsilon=epsilon, groups=members, random_state=seed
     )
     if output is not None:
         with open_write(output, compress=False) as write:
@@ -167,7 +167,7 @@ def _write_sample(units: list[Unit], sheet: str, pool: CandidatePool, seed: int)
         for entry in lists
     }
     queries = {entry.query_id: entry.query for entry in lists}
-    write_sheet(units, texts, queries, sheet, seed=seed)
+    write_sheet(units, texts, queries, sheet, random_state=seed)
 
 
 def _votes(paths: list[str], model: str) -> HumanLabels:

@@ -192,7 +192,7 @@ def _compare(
             systems,
             conventions=conventions,
             test=asked.test,
-            seed=asked.seed,
+            random_state=asked.seed,
         )
         details = complete = _details(comparison, requirements, asked)
         # Single queries are for whoever reads a report, not for a terminal.
@@ -226,7 +226,7 @@ def _details(comparison: Comparison, requirements: list[Requirement], asked: _As
     return Details(
         decision,
         slices=slice_differences(comparison, properties),
-        searched=search_slices(comparison, properties, seed=asked.seed),
+        searched=search_slices(comparison, properties, random_state=asked.seed),
     )
 
 

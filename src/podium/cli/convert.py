@@ -46,7 +46,7 @@ def convert_command(
     def change(data: Dataset) -> Dataset:
         if normalize is not None:
             data = data.normalize(normalize)
-        return data if top_k is None else data.top_k(top_k, seed=seed)
+        return data if top_k is None else data.top_k(top_k, random_state=seed)
 
     require_other_file(target, source, reading.group)
     source_type = reading.format_of(source)
@@ -58,7 +58,7 @@ def convert_command(
         preferences = read_all(source_type, source)
         if isinstance(preferences, PreferenceLevels):
             preferences = preferences.pairs()
-        target_type.write(preference_judgments(preferences, top_k or 10, seed=seed), target)
+        target_type.write(preference_judgments(preferences, top_k or 10, random_state=seed), target)
         return
     with byte_progress("Converting") as progress:
         convert(

@@ -65,7 +65,12 @@ def importance_command(
         rows = reading.whole_data_set(data, progress=progress)
     with spinner("Permuting"):
         result = permutation_importance(
-            model, rows, measure, repeats=repeats, correlation=correlation or None, seed=seed
+            model,
+            rows,
+            measure,
+            repeats=repeats,
+            correlation=correlation or None,
+            random_state=seed,
         )
     if as_json:
         typer.echo(json.dumps(_as_json(result), indent=2))

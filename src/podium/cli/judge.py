@@ -286,7 +286,7 @@ def _no_session(path: str) -> DataError:
 def _refuse_changes(path: str, session: Session, asked: Mapping[str, object]) -> None:
     """Refuse other settings: the verdicts so far were collected for the first ones."""
     for name, requested in asked.items():
-        current = getattr(session, name)
+        current = session.random_state if name == "seed" else getattr(session, name)
         if requested is not None and requested != current:
             raise DataError(
                 f"was started with {name} {current}, not {requested}",
@@ -319,7 +319,7 @@ def _new_session(
     if ordered:
         best_first = sorted(range(len(items)), key=lambda index: -(scores[index] or 0.0))
         items = [items[index] for index in best_first]
-    return Session(items, k, algorithm=algorithm, seed=seed, ordered=ordered, budget=budget)
+    return Session(items, k, algorithm=algorithm, random_state=seed, ordered=ordered, budget=budget)
 
 
 def _in_order(chosen: CandidateList, scores: dict[str, float], prior: str) -> CandidateList:

@@ -66,13 +66,13 @@ def simulate_command(
             habits=habits,
             overlap=shared,
             runs=runs,
-            seed=seed,
+            random_state=seed,
         )
         for name in ALGORITHMS
     ]
     works.append(
         estimate_grading_workload(
-            queries, items, k, habits=habits, overlap=shared, runs=runs, seed=seed
+            queries, items, k, habits=habits, overlap=shared, runs=runs, random_state=seed
         )
     )
     if plot is not None:

@@ -482,7 +482,7 @@ class LabelSource:
         if isinstance(content, Preferences):
             from podium.judging import preference_judgments
 
-            return preference_judgments(content, self.k, seed=self.seed)
+            return preference_judgments(content, self.k, random_state=self.seed)
         return content
 
 

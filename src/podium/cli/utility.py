@@ -106,7 +106,12 @@ def learn_command(
         if intervals:
             count = max(intervals, 2)
             ends = bootstrap_utility(
-                model, pairs, learned, resamples=count, seed=seed, progress=stage("Intervals")
+                model,
+                pairs,
+                learned,
+                resamples=count,
+                random_state=seed,
+                progress=stage("Intervals"),
             )
     if output is not None:
         write_learned(learned, output)
@@ -147,7 +152,7 @@ def next_command(
         both.take(np.arange(len(lines), len(both))),
         strategy=strategy,
         first=first,
-        seed=seed,
+        random_state=seed,
     )
     for index in indices[:count].tolist():
         typer.echo(json.dumps(lines[index]))
@@ -198,7 +203,7 @@ def report_command(
             resamples=resamples,
             test_position=test_position,
             flips=_systems(truth, runs),
-            seed=seed,
+            random_state=seed,
             progress=stage,
         )
     with open_write(output) as write:

@@ -300,23 +300,23 @@ class Dataset(QueryRows):
             return self
         return replace(self, document_ids=pa.nulls(self.rows, pa.large_string()))
 
-    def split(self, *fractions: float, seed: int = 0) -> tuple[Dataset, ...]:
+    def split(self, *fractions: float, random_state: int = 0) -> tuple[Dataset, ...]:
         """Split the queries at random by fractions that sum to 1; queries keep their order.
 
         Example:
             >>> data = Dataset.from_arrays(np.zeros((9, 1)), labels=np.zeros(9), group=[1] * 9)
-            >>> [len(part) for part in data.split(0.6, 0.2, 0.2, seed=1)]
+            >>> [len(part) for part in data.split(0.6, 0.2, 0.2, random_state=1)]
             [5, 2, 2]
         """
         if not fractions or min(fractions) < 0 or abs(sum(fractions) - 1) > 1e-9:
             raise ArgumentError(
                 f"fractions {fractions} do not sum to 1", hint="Give e.g. 0.8, 0.2."
             )
-        shuffled = generator(seed).permutation(len(self))
+        shuffled = generator(random_state).permutation(len(self))
         cuts = np.rint(np.cumsum(fractions[:-1]) * len(self)).astype(np.int64)
         return tuple(self.select(np.sort(part)) for part in np.split(shuffled, cuts))
 
-    def folds(self, count: int, *, seed: int = 0) -> list[tuple[Dataset, Dataset]]:
+    def folds(self, count: int, *, random_state: int = 0) -> list[tuple[Dataset, Dataset]]:
         """Split by query for cross-validation: ``count`` pairs of (training set, test set).
 
         Example:
@@ -328,7 +328,7 @@ class Dataset(QueryRows):
             raise ArgumentError(
                 f"{count} folds of {len(self)} queries", hint="Give 2 up to the number of queries."
             )
-        shuffled = generator(seed).permutation(len(self))
+        shuffled = generator(random_state).permutation(len(self))
         pairs = []
         for fold in range(count):
             in_fold = np.zeros(len(self), bool)
@@ -381,7 +381,7 @@ class Dataset(QueryRows):
         labels = np.where(matches >= 0, judged.labels[matches], np.float32(unjudged))
         return replace(data, labels=labels)
 
-    def top_k(self, k: int, *, seed: int = 0) -> Dataset:
+    def top_k(self, k: int, *, random_state: int = 0) -> Dataset:
         """Convert the labels to top-k orders (``podium.data.labels.to_top_k``).
 
         Example:
@@ -390,13 +390,17 @@ class Dataset(QueryRows):
             [0.0, 1.0, 2.0, 0.0]
         """
         keys = query_keys(self.query_ids)
-        ordered = label_orders.to_top_k(self.labels, self.offsets, k, seed=seed, keys=keys)
+        ordered = label_orders.to_top_k(
+            self.labels, self.offsets, k, random_state=random_state, keys=keys
+        )
         return replace(self, labels=ordered)
 
-    def full_order(self, *, seed: int = 0) -> Dataset:
+    def full_order(self, *, random_state: int = 0) -> Dataset:
         """Convert the labels to full orders (``podium.data.labels.to_full_order``)."""
         keys = query_keys(self.query_ids)
-        ordered = label_orders.to_full_order(self.labels, self.offsets, seed=seed, keys=keys)
+        ordered = label_orders.to_full_order(
+            self.labels, self.offsets, random_state=random_state, keys=keys
+        )
         return replace(self, labels=ordered)
 
 

@@ -27,7 +27,7 @@ LabelKind = Literal["grades", "full order", "top-k order", "blank"]
 
 
 def to_top_k(
-    labels: Floats, offsets: Ints, k: int, *, seed: int = 0, keys: Ints | None = None
+    labels: Floats, offsets: Ints, k: int, *, random_state: int = 0, keys: Ints | None = None
 ) -> Floats:
     """Keep the order of each query's k best documents and make the rest equal.
 
@@ -37,7 +37,7 @@ def to_top_k(
         labels: A label for each row; larger is better.
         offsets: Where each query's rows begin, and the number of rows last.
         k: How many documents of a query to keep in order.
-        seed: Decides the order of documents with equal labels.
+        random_state: Decides the order of documents with equal labels.
         keys: An integer per query that tie-breaking depends on, by default its position;
             ``Dataset.top_k`` passes the hash of its id.
 
@@ -47,11 +47,11 @@ def to_top_k(
     """
     if k < 1:
         raise ArgumentError(f"k is {k}", hint="Keep at least one document.")
-    return _ordered(labels, offsets, k, seed, keys)
+    return _ordered(labels, offsets, k, random_state, keys)
 
 
 def to_full_order(
-    labels: Floats, offsets: Ints, *, seed: int = 0, keys: Ints | None = None
+    labels: Floats, offsets: Ints, *, random_state: int = 0, keys: Ints | None = None
 ) -> Floats:
     """Order every document of a query: labels n for the best down to 1, ties broken by the seed.
 
@@ -59,7 +59,7 @@ def to_full_order(
         >>> to_full_order(np.float32([0, 4, 1]), np.array([0, 3])).tolist()
         [1.0, 3.0, 2.0]
     """
-    return _ordered(labels, offsets, 0, seed, keys)
+    return _ordered(labels, offsets, 0, random_state, keys)
 
 
 def from_ranks(ranks: Ints, *, k: int) -> Floats:
@@ -128,7 +128,7 @@ def label_shape(labels: Floats, offsets: Ints) -> LabelShape:
     return LabelShape(not np.any(labels), full, top, float(labels.max()))
 
 
-def _ordered(labels: Floats, offsets: Ints, k: int, seed: int, keys: Ints | None) -> Floats:
+def _ordered(labels: Floats, offsets: Ints, k: int, random_state: int, keys: Ints | None) -> Floats:
     labels = np.ascontiguousarray(labels, np.float32)
     if np.isnan(labels).any():
         raise DataError("a label is NaN", hint="Give unjudged documents label 0, or drop them.")
@@ -140,7 +140,7 @@ def _ordered(labels: Floats, offsets: Ints, k: int, seed: int, keys: Ints | None
             f"{len(keys)} keys for {len(offsets) - 1} queries", hint="Give one per query."
         )
     result = np.zeros(len(labels), np.float32)
-    start = checked_seed(seed)
+    start = checked_seed(random_state)
 
     def task(first: int, last: int) -> None:
         tie_breakers = _tie_breakers(offsets, keys, start, first, last)
@@ -151,12 +151,12 @@ def _ordered(labels: Floats, offsets: Ints, k: int, seed: int, keys: Ints | None
 
 
 def _tie_breakers(
-    offsets: Ints, keys: Ints, seed: int, first: int, last: int
+    offsets: Ints, keys: Ints, random_state: int, first: int, last: int
 ) -> NDArray[np.uint64]:
     """A random number for each row of some queries, by which ties are broken."""
     return np.concatenate(
         [
-            hashed_numbers(int(offsets[query + 1] - offsets[query]), seed, int(keys[query]))
+            hashed_numbers(int(offsets[query + 1] - offsets[query]), random_state, int(keys[query]))
             for query in range(first, last)
         ]
         or [np.empty(0, np.uint64)]

@@ -48,7 +48,7 @@ def model_card(
     *,
     conventions: Conventions | str | None = None,
     repeats: int = 5,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> ReportDocument:
     """Write the card of a ranker from what is known of it, and of its rankings of some data.
 
@@ -58,7 +58,7 @@ def model_card(
         measures: The measures to evaluate; the ranker's own, nDCG@10, AP and RR by default.
         conventions: The conventions of the measures.
         repeats: The number of permutations behind the importance of features.
-        seed: The seed of the permutations.
+        random_state: The seed of the permutations.
 
     Example:
         >>> from podium.rankers import LinearRanker
@@ -76,7 +76,12 @@ def model_card(
         if not measures and conventions is None:
             conventions = conventions_for(named[:1], None)  # of the ranker's own
         importance = permutation_importance(
-            ranker, rows, named[0], repeats=repeats, conventions=conventions, seed=seed
+            ranker,
+            rows,
+            named[0],
+            repeats=repeats,
+            conventions=conventions,
+            random_state=random_state,
         )
         sections += [
             _measure_section(ranker, rows, named, conventions),

@@ -117,7 +117,7 @@ def permutation_importance(
     groups: Sequence[Sequence[str]] | None = None,
     conventions: Conventions | str | None = None,
     level: float = 0.95,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> Importance:
     """Return how much of a measure is lost when a feature is permuted within queries.
 
@@ -136,7 +136,7 @@ def permutation_importance(
         groups: Names of features to permute together instead; others are permuted alone.
         conventions: The conventions of the measure.
         level: The level of the intervals.
-        seed: The seed of the permutations.
+        random_state: The seed of the permutations.
 
     Example:
         >>> from podium.rankers import LinearRanker
@@ -167,7 +167,7 @@ def permutation_importance(
         lost = np.zeros(len(rows))
         changed = False
         for repeat in range(repeats):
-            order = _permutation(rows, generator(seed, number, repeat))
+            order = _permutation(rows, generator(random_state, number, repeat))
             features = rows.features.copy()
             features[:, group] = rows.features[order][:, group]
             permuted = replace(rows, features=features)

@@ -36,7 +36,7 @@ def expected_gains(
     *,
     out: Collection[int] = (),
     draws: int | None = None,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> Doubles:
     """The expected gain of each item, one row each, or its gain in draws from the posterior.
 
@@ -49,7 +49,7 @@ def expected_gains(
         k: How many items have a gain.
         out: Items without a gain.
         draws: How many draws, one per column; by default one column with the expectation.
-        seed: The random seed of the draws.
+        random_state: The random seed of the draws.
 
     Example:
         >>> from podium.judging import Duels, fit_bradley_terry
@@ -59,7 +59,7 @@ def expected_gains(
     """
     if draws is None:
         return _expectations(posterior, k, np.setdiff1d(np.arange(len(posterior.means)), list(out)))
-    drawn = posterior.draws(draws, seed)
+    drawn = posterior.draws(draws, random_state)
     drawn[list(out)] = -np.inf
     order = np.argsort(-drawn, axis=0)
     gains = np.empty_like(drawn)
@@ -140,7 +140,7 @@ def most_informative_pairs(
     count: int = 1,
     without: Collection[tuple[int, int]] = (),
     out: Collection[int] = (),
-    seed: int = 0,
+    random_state: int = 0,
 ) -> list[Pair[int]]:
     """The most informative pairs to judge next, no item in two of them.
 
@@ -153,7 +153,7 @@ def most_informative_pairs(
         count: How many pairs to return at most.
         without: Pairs that are not to be asked.
         out: Items that are not to be asked about.
-        seed: The random seed of the draws from the posterior.
+        random_state: The random seed of the draws from the posterior.
 
     Example:
         >>> from podium.judging.bradley_terry import Duels, fit_bradley_terry
@@ -161,7 +161,7 @@ def most_informative_pairs(
         >>> sorted(most_informative_pairs(fit_bradley_terry(4, Duels.of(rows)), k=1)[0])
         [0, 1]
     """
-    gains = expected_gains(posterior, k, out=out, draws=_DRAWS, seed=seed)
+    gains = expected_gains(posterior, k, out=out, draws=_DRAWS, random_state=random_state)
     ranked = [item for item in by_expected_gain(gains).tolist() if item not in out]
     if len(ranked) < 2:
         return []

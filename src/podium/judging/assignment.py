@@ -16,7 +16,7 @@ class Overlap:
     Attributes:
         share: The share of pairs that are.
         assessors: How many people judge each of them; the majority counts.
-        seed: Draws the pairs.
+        random_state: Draws the pairs.
 
     Example:
         >>> Overlap(1.0, assessors=3).needed("a", "b")
@@ -25,7 +25,7 @@ class Overlap:
 
     share: float
     assessors: int = 2
-    seed: int = 0
+    random_state: int = 0
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:
@@ -37,7 +37,9 @@ class Overlap:
         """How many people judge a pair, whichever side its items are on."""
         one, other = sorted((left, right))
         return (
-            self.assessors if hashed_uniform(self.seed, "overlap", one, other) < self.share else 1
+            self.assessors
+            if hashed_uniform(self.random_state, "overlap", one, other) < self.share
+            else 1
         )
 
 
@@ -56,7 +58,7 @@ def rotate(
     *,
     modes: Sequence[str] = ("pairs", "grades"),
     rounds: int = 1,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> list[Assignment]:
     """The fold rotation of Niu et al. 2012: nobody meets a query twice, everybody uses all modes.
 
@@ -70,10 +72,10 @@ def rotate(
         assessors: The people, at least one for each mode and round.
         modes: The ways of judging that are compared.
         rounds: How many people judge each query in each mode.
-        seed: Draws the folds.
+        random_state: Draws the folds.
 
     Example:
-        >>> for assignment in rotate(["q1", "q2"], ["ann", "bob"], seed=1):
+        >>> for assignment in rotate(["q1", "q2"], ["ann", "bob"], random_state=1):
         ...     print(assignment.assessor, assignment.query, assignment.mode)
         ann q1 pairs
         ann q2 grades
@@ -89,7 +91,7 @@ def rotate(
             "query twice",
             hint=f"Find {rounds * len(modes)} people, or ask for fewer rounds.",
         )
-    drawn = sorted(queries, key=lambda query: hashed_uniform(seed, "fold", query))
+    drawn = sorted(queries, key=lambda query: hashed_uniform(random_state, "fold", query))
     return [
         Assignment(assessor, query, mode)
         for turn in range(rounds)
@@ -100,7 +102,7 @@ def rotate(
 
 
 def balance(
-    work: Mapping[str, float], assessors: Sequence[str], *, copies: int = 1, seed: int = 0
+    work: Mapping[str, float], assessors: Sequence[str], *, copies: int = 1, random_state: int = 0
 ) -> dict[str, list[str]]:
     """Share queries out so that everyone has about the same amount to do.
 
@@ -110,7 +112,7 @@ def balance(
         work: What each query takes, such as its expected number of judgments.
         assessors: The people.
         copies: How many different people judge each query.
-        seed: Draws who comes first among equals.
+        random_state: Draws who comes first among equals.
 
     Example:
         >>> balance({"q1": 90, "q2": 50, "q3": 40}, ["ann", "bob"])
@@ -123,10 +125,10 @@ def balance(
     load = dict.fromkeys(assessors, 0.0)
     shares: dict[str, list[str]] = {assessor: [] for assessor in assessors}
     for query in sorted(
-        work, key=lambda query: (-work[query], hashed_uniform(seed, "query", query))
+        work, key=lambda query: (-work[query], hashed_uniform(random_state, "query", query))
     ):
         least = sorted(
-            load, key=lambda who: (load[who], hashed_uniform(seed, "person", query, who))
+            load, key=lambda who: (load[who], hashed_uniform(random_state, "person", query, who))
         )
         for assessor in least[:copies]:
             shares[assessor].append(query)

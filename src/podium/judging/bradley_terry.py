@@ -76,9 +76,9 @@ class Posterior:
     tie: float
     slopes: Doubles
 
-    def draws(self, count: int, seed: int) -> Doubles:
+    def draws(self, count: int, random_state: int) -> Doubles:
         """Strengths drawn from the posterior: one row per item, one column per draw."""
-        noise = generator(seed).standard_normal((len(self.means), count))
+        noise = generator(random_state).standard_normal((len(self.means), count))
         spread, _ = dtrtrs(np.linalg.cholesky(self.precision), noise, lower=1, trans=1)
         drawn: Doubles = self.means[:, None] + spread
         return drawn

@@ -30,7 +30,7 @@ def expected_left(
     *,
     ordered: bool,
     draws: int,
-    seed: int,
+    random_state: int,
 ) -> float:
     """The mean number of judgments left, over some simulated orders.
 
@@ -42,9 +42,9 @@ def expected_left(
         answer: Answers a pair from what is known, or None.
         ordered: Whether the order is a prior ranking rather than random.
         draws: How many orders to simulate.
-        seed: Draws them.
+        random_state: Draws them.
     """
-    random = generator(seed)
+    random = generator(random_state)
     weights = _spread_weights(order, known) if ordered else np.eye(len(SPREADS))[0]
     counts = []
     for _ in range(draws):

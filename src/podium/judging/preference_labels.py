@@ -14,7 +14,7 @@ from podium.judging.session import Session
 
 
 def preference_judgments(
-    preferences: Preferences, k: int = 10, *, ties: bool = False, seed: int = 0
+    preferences: Preferences, k: int = 10, *, ties: bool = False, random_state: int = 0
 ) -> Judgments:
     """Return the estimated order of each query's top k as labels.
 
@@ -27,7 +27,7 @@ def preference_judgments(
         preferences: Judged pairs; who judged them is not known.
         k: The length of the order: the best document has label k, those below the top k have 0.
         ties: Whether documents that were judged equal have the same label.
-        seed: Draws the order of documents that nothing separates.
+        random_state: Draws the order of documents that nothing separates.
 
     Example:
         >>> pairs = Preferences.from_columns(["q"] * 2, ["a", "b"], ["b", "c"], [1, 1])
@@ -43,7 +43,9 @@ def preference_judgments(
         rows = slice(int(preferences.offsets[index]), int(preferences.offsets[index + 1]))
         left, right = preferences.left[rows].to_pylist(), preferences.right[rows].to_pylist()
         items = sorted({*left, *right})
-        session = Session(items, k, seed=seed, log=_log(left, right, preferences.verdicts[rows]))
+        session = Session(
+            items, k, random_state=random_state, log=_log(left, right, preferences.verdicts[rows])
+        )
         estimate = session.estimate(reliability=False)
         queries += [query] * len(items)
         documents += items

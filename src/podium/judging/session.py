@@ -52,8 +52,8 @@ class Session:
         algorithm: A name in `podium.judging.algorithms.ALGORITHMS`, or ``careful``: for judges who
             err, it asks the most informative pairs, the same of several people if needed, until the
             budget is spent or all who judge have judged every pair.
-        seed: Draws the order in which items are taken, if there is no prior ranking, and which
-            item of a pair is shown on the left.
+        random_state: Draws the order in which items are taken, if there is no prior ranking, and
+            which item of a pair is shown on the left.
         ordered: Whether the items come best first by an existing ranker.
         overlap: Which pairs need more than one assessor; by default none do.
         budget: How many judgments ``careful`` may ask for; by default three for each item.
@@ -75,7 +75,7 @@ class Session:
         k: int = 10,
         *,
         algorithm: str = "adaptive",
-        seed: int = 0,
+        random_state: int = 0,
         ordered: bool = False,
         overlap: Overlap | None = None,
         budget: int | None = None,
@@ -84,7 +84,7 @@ class Session:
         self.items = tuple(items)
         self.k = k
         self.algorithm = algorithm
-        self.seed = checked_seed(seed)
+        self.random_state = checked_seed(random_state)
         self.ordered = ordered
         self.overlap = overlap
         self.budget = 3 * len(self.items) if budget is None else budget
@@ -96,7 +96,9 @@ class Session:
         if not 1 <= k <= _LARGEST_K:
             raise ArgumentError(f"k is {k}", hint=f"Put 1 to {_LARGEST_K} items in order.")
         count = len(self.items)
-        self._order = list(range(count)) if ordered else hashed_permutation(count, seed, "order")
+        self._order = (
+            list(range(count)) if ordered else hashed_permutation(count, random_state, "order")
+        )
         self._log: list[Entry] = []
         for entry in log:
             self._check(entry)
@@ -168,7 +170,7 @@ class Session:
             reliability: Whether people may differ in how reliable they are; not where it is not
                 known who judged.
         """
-        problem = SelectionProblem(self._order, self.k, self.ordered, self.seed)
+        problem = SelectionProblem(self._order, self.k, self.ordered, self.random_state)
         levels = estimated_levels(problem, self._current_summary(), reliability=reliability)
         return self._result(list(chain.from_iterable(levels)), self.done, levels)
 
@@ -178,7 +180,7 @@ class Session:
         It is learned from who contradicts whom: 1 is the mean verdict, 0 a guess, below 0 the
         opposite of what the others say. Until there are enough verdicts it stays near 1.
         """
-        problem = SelectionProblem(self._order, self.k, self.ordered, self.seed)
+        problem = SelectionProblem(self._order, self.k, self.ordered, self.random_state)
         return learned_slopes(problem, self._current_summary())
 
     def expected_left(self, draws: int = 8) -> float:
@@ -237,7 +239,7 @@ class Session:
     def _current_strategy(self) -> Strategy:
         record = self._current_summary()
         if self._strategy is None:
-            problem = SelectionProblem(self._order, self.k, self.ordered, self.seed)
+            problem = SelectionProblem(self._order, self.k, self.ordered, self.random_state)
             if self.algorithm == CAREFUL:
                 self._strategy = ActiveSamplingStrategy(self.budget, problem, record)
             else:
@@ -268,6 +270,6 @@ class Session:
     def _shown(self, left: int, right: int) -> Pair[str]:
         """The pair with its sides drawn, so that nobody's liking for a side adds up."""
         first, second = sorted((self.items[left], self.items[right]))
-        if hashed_uniform(self.seed, "side", first, second) < 0.5:
+        if hashed_uniform(self.random_state, "side", first, second) < 0.5:
             return Pair(first, second)
         return Pair(second, first)

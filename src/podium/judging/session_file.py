@@ -26,7 +26,7 @@ _SETTINGS = {
     "items": list,
     "k": int,
     "algorithm": str,
-    "seed": int,
+    "random_state": int,
     "ordered": bool,
     "overlap": dict,
     "budget": int,
@@ -194,7 +194,7 @@ def _header(session: Session, about: dict[str, Any]) -> dict[str, Any]:
         "version": _VERSION,
         "k": session.k,
         "algorithm": session.algorithm,
-        "seed": session.seed,
+        "random_state": session.random_state,
         "ordered": session.ordered,
         "overlap": None if session.overlap is None else asdict(session.overlap),
         "budget": session.budget,
@@ -240,10 +240,10 @@ def _settings(header: dict[str, Any]) -> dict[str, Any]:
     if not all(isinstance(item, str) for item in items):
         raise DataError("an item is not a string", hint="Give item ids as strings.")
     if "overlap" in settings:
-        share, assessors, seed = (settings["overlap"].get(name) for name in _OVERLAP)
-        if not (isinstance(share, int | float) and type(assessors) is type(seed) is int):
+        share, assessors, random_state = (settings["overlap"].get(name) for name in _OVERLAP)
+        if not (isinstance(share, int | float) and type(assessors) is type(random_state) is int):
             raise DataError(
                 f"'overlap' is {settings['overlap']!r}", hint=f"Give {', '.join(_OVERLAP)}."
             )
-        settings["overlap"] = Overlap(share, assessors, seed)
+        settings["overlap"] = Overlap(share, assessors, random_state)
     return settings

@@ -44,7 +44,7 @@ class SelectionProblem:
     order: Sequence[int]
     k: int
     ordered: bool
-    seed: int
+    random_state: int
 
 
 class Strategy(Protocol):
@@ -101,7 +101,7 @@ class SelectionStrategy:
             self._summary.answer,
             ordered=problem.ordered,
             draws=draws,
-            seed=problem.seed,
+            random_state=problem.random_state,
         )
 
     def _move(self) -> list[Pair[int]]:
@@ -164,7 +164,8 @@ class ActiveSamplingStrategy:
             without=judged,
             out=self._summary.bad,
             # Other draws each time, or an item that is low in all of them is never asked about.
-            seed=(self._problem.seed + 1 + left) % 2**63,  # the largest seed has a next one, too
+            random_state=(self._problem.random_state + 1 + left)
+            % 2**63,  # the largest seed has a next one, too
         )
 
     def ranked(self) -> tuple[Sequence[int], bool]:

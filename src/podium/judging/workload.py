@@ -102,7 +102,7 @@ def estimate_workload(
     habits: Habits = HABITS["real"],
     overlap: Overlap | None = None,
     runs: int = 200,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> Workload:
     """Play many queries with simulated assessors and tell what all of them take.
 
@@ -115,7 +115,7 @@ def estimate_workload(
         habits: How people judge.
         overlap: Which pairs are judged by several people.
         runs: How many queries to play.
-        seed: Draws them.
+        random_state: Draws them.
 
     Example:
         >>> work = estimate_workload(500, 50, k=10, runs=20)
@@ -126,13 +126,13 @@ def estimate_workload(
         raise ArgumentError(f"the prior's correlation is {prior}", hint="Give 0 to 1.")
     _check_sizes(queries, items, k, runs)
     select = get_algorithm(algorithm)
-    random = generator(seed)
+    random = generator(random_state)
     results = []
     for number in range(runs):
         relevance = random.standard_normal(items)
         scores = prior * relevance + np.sqrt(1 - prior**2) * random.standard_normal(items)
         relevance = relevance[np.argsort(-scores)]
-        judge = SimulatedAssessor[int](relevance.tolist(), habits, seed=number)
+        judge = SimulatedAssessor[int](relevance.tolist(), habits, random_state=number)
         selected = run_selection(select, items, k, judge)
         results.append((selected.judgments, selected.rounds, k_ndcg(selected.top, relevance, k)))
     judgments, rounds, quality = np.array(results).T
@@ -156,7 +156,7 @@ def estimate_grading_workload(
     overlap: Overlap | None = None,
     seconds: float = GRADE_SECONDS,
     runs: int = 200,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> Workload:
     """The same for grading every item on five levels; equal grades are in random order.
 
@@ -165,11 +165,11 @@ def estimate_grading_workload(
         25000.0
     """
     _check_sizes(queries, items, k, runs)
-    random = generator(seed)
+    random = generator(random_state)
     quality = []
     for number in range(runs):
         relevance = random.standard_normal(items)
-        judge = SimulatedAssessor[int](relevance.tolist(), habits, seed=number)
+        judge = SimulatedAssessor[int](relevance.tolist(), habits, random_state=number)
         grades = np.array([judge.grade(item) for item in range(items)])
         top = np.argsort(-grades - random.random(items))
         quality.append(k_ndcg(top.tolist(), relevance, k))

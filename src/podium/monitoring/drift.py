@@ -130,7 +130,7 @@ class DriftReport:
 
 
 def compare_samples(
-    before: Sample, now: Sample, *, level: float = 0.05, seed: int = 0
+    before: Sample, now: Sample, *, level: float = 0.05, random_state: int = 0
 ) -> DriftReport:
     """Compare each feature of two samples.
 
@@ -138,7 +138,7 @@ def compare_samples(
         before: What is expected, such as the training data.
         now: What is checked.
         level: The share of unchanged features that are reported as shifted, at most.
-        seed: Of the draw of a document per query.
+        random_state: Draws a document per query.
 
     Raises:
         DataError: If the samples have different features.
@@ -160,7 +160,7 @@ def compare_samples(
     names = list(before.feature_names)
     if before.scores is not None and now.scores is not None and SCORE not in names:
         names.append(SCORE)
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(random_state)
     drawn_before, drawn_now = (_one_per_query(each, random) for each in (before, now))
     features = [
         _compare(name, before.column(name), now.column(name), drawn_before, drawn_now)

@@ -100,15 +100,15 @@ def _learned(
 
 
 def folds_of(
-    preferences: RankingPreferences, folds: int, seed: int
+    preferences: RankingPreferences, folds: int, random_state: int
 ) -> Iterator[tuple[RankingPreferences, RankingPreferences]]:
     """Yield training and held-out preferences of each fold; no query is split."""
-    for held_out in _held_out(preferences, folds, seed):
+    for held_out in _held_out(preferences, folds, random_state):
         yield preferences.take(~held_out), preferences.take(held_out)
 
 
 def _held_out(
-    preferences: RankingPreferences, folds: int, seed: int
+    preferences: RankingPreferences, folds: int, random_state: int
 ) -> Iterator[NDArray[np.bool_]]:
     """Yield the mask of each fold's held-out pairs; strict ones and ties are spread evenly."""
     numbers, query = np.unique(preferences.queries, return_inverse=True)
@@ -118,7 +118,7 @@ def _held_out(
             hint="Give a number for C, more preferences, or fewer folds (2 at least).",
         )
     strict = np.bincount(query, preferences.strict, len(numbers)) > 0
-    order = generator(seed).permutation(len(numbers))
+    order = generator(random_state).permutation(len(numbers))
     order = order[np.argsort(~strict[order], kind="stable")]
     fold = np.empty(len(numbers), np.int64)
     fold[order] = np.arange(len(numbers)) % folds

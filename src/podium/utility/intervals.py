@@ -43,7 +43,7 @@ def bootstrap_utility(
     *,
     resamples: int = 200,
     level: float = 0.95,
-    seed: int = 0,
+    random_state: int = 0,
     progress: Progress | None = None,
 ) -> Intervals:
     """Compute percentile intervals by learning again from queries drawn with replacement.
@@ -66,7 +66,7 @@ def bootstrap_utility(
         raise ArgumentError(
             f"{resamples} resamples at level {level}", hint="Give 2 or more, and a level in (0, 1)."
         )
-    random = generator(seed)
+    random = generator(random_state)
     unique, query = np.unique(preferences.queries, return_inverse=True)
     n_queries = len(unique)
     fixed = replace(model, C=learned.C)

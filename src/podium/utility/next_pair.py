@@ -45,7 +45,7 @@ def choose_pairs(
     strategy: Strategy = "change",
     first: int = 20,
     refit_every: int = 1,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> Generator[Question, int, LearnedUtility | None]:
     """Yield the most informative pair to judge next, until none is left.
 
@@ -67,7 +67,7 @@ def choose_pairs(
             by a Newton step; "random" any.
         first: How many pairs to draw at random before that.
         refit_every: How many verdicts to wait for before learning again.
-        seed: Seed of the random order.
+        random_state: Seed of the random order.
 
     Example:
         >>> pool = RankingPreferences.from_arrays([[2, 0], [1, 1], [2, 2]], [[1, 1], [2, 0], [0]])
@@ -84,7 +84,7 @@ def choose_pairs(
     if refit_every < 1:
         raise ArgumentError(f"refit_every is {refit_every}", hint="Give 1 or more.")
     judged = pool.take([]) if judged is None else judged
-    open_indices = generator(seed).permutation(informative(pool, judged))
+    open_indices = generator(random_state).permutation(informative(pool, judged))
     learned = _fitted(learner, judged, None) if strategy != "random" else None
     while len(open_indices):
         at = 0
@@ -114,7 +114,7 @@ def next_places(
     *,
     strategy: Strategy = "change",
     first: int = 20,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> Ints:
     """Return the indices of the pool's pairs worth judging next, best first.
 
@@ -127,7 +127,7 @@ def next_places(
     """
     learner = _learner(model, strategy)
     judged = pool.take([]) if judged is None else judged
-    indices = generator(seed).permutation(informative(pool, judged))
+    indices = generator(random_state).permutation(informative(pool, judged))
     learned = _fitted(learner, judged, None) if strategy != "random" else None
     if learned is None or len(judged) < first or not len(indices):
         return indices

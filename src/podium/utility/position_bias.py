@@ -37,7 +37,7 @@ def position_test(
     preferences: RankingPreferences,
     *,
     resamples: int = 99,
-    seed: int = 0,
+    random_state: int = 0,
     progress: Progress | None = None,
 ) -> PositionTest:
     """Test whether gains depend on the position, by a parametric bootstrap.
@@ -50,7 +50,7 @@ def position_test(
         model: With a C; its form does not matter.
         preferences: The pairs; the more different ones, the more powerful the test.
         resamples: How many draws; the smallest p-value is ``1 / (resamples + 1)``.
-        seed: Seed of the draws.
+        random_state: Seed of the draws.
         progress: Called after each draw.
 
     Example:
@@ -65,7 +65,7 @@ def position_test(
         raise ArgumentError("the model has no C", hint="Choose one with choose_C.")
     if resamples < 1:
         raise ArgumentError(f"{resamples} resamples", hint="Give 1 or more.")
-    random = generator(seed)
+    random = generator(random_state)
     single = replace(model, form="rank-one").fit(preferences).learned_
     gain = _gain(model, preferences)
     leads = preferences.leads(single.table)

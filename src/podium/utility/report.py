@@ -121,7 +121,7 @@ def utility_report(
     resamples: int = 200,
     test_position: bool = True,
     flips: Callable[[LearnedUtility], Flips] | None = None,
-    seed: int = 0,
+    random_state: int = 0,
     progress: Callable[[str], Progress] | None = None,
 ) -> UtilityReport:
     """Learn a utility, and compare it with both usual gains on held-out preferences.
@@ -132,7 +132,7 @@ def utility_report(
         resamples: How many for the intervals; the position test draws half as many.
         test_position: Whether to test that gains depend on the position, the slowest part.
         flips: Called with the learned utility to compare systems (see ``podium.utility.flips``).
-        seed: Seed of all draws.
+        random_state: Seed of all draws.
         progress: Called with the name of each stage, returns a callback for its progress.
 
     Example:
@@ -156,7 +156,12 @@ def utility_report(
     # C is chosen anew inside each fold: held-out preferences must not influence it.
     leads = held_out_leads(chosen, preferences, progress=stage("Held-out accuracy"))
     intervals = bootstrap_utility(
-        fixed, preferences, learned, resamples=resamples, seed=seed, progress=stage("Intervals")
+        fixed,
+        preferences,
+        learned,
+        resamples=resamples,
+        random_state=random_state,
+        progress=stage("Intervals"),
     )
     position = None
     if test_position:
@@ -164,14 +169,14 @@ def utility_report(
             fixed,
             preferences,
             resamples=max(resamples // 2, 19),
-            seed=seed,
+            random_state=random_state,
             progress=stage("Test of positions"),
         )
     both = np.sort(preferences.left, axis=1), np.sort(preferences.right, axis=1)
     return UtilityReport(
         learned,
         intervals,
-        _accuracies(preferences, leads, seed),
+        _accuracies(preferences, leads, random_state),
         tuple(int(np.sum(preferences.choices == choice)) for choice in (2, 1, 0, -1, -2)),
         position,
         bool(np.array_equal(*both)),
@@ -179,7 +184,9 @@ def utility_report(
     )
 
 
-def _accuracies(pairs: RankingPreferences, leads: Doubles, seed: int) -> tuple[Accuracy, ...]:
+def _accuracies(
+    pairs: RankingPreferences, leads: Doubles, random_state: int
+) -> tuple[Accuracy, ...]:
     tables = {
         name: usual_table(pairs.depth, pairs.grades, gains) for name, gains in BASELINES.items()
     }
@@ -191,7 +198,9 @@ def _accuracies(pairs: RankingPreferences, leads: Doubles, seed: int) -> tuple[A
     weights = pairs.pair_weights[strict]
     shares = np.stack([each[strict] for each in right.values()])
     leads_by = shares[0] - shares
-    low, high = _ends(pairs.queries[strict], weights, np.concatenate((shares, leads_by)), seed)
+    low, high = _ends(
+        pairs.queries[strict], weights, np.concatenate((shares, leads_by)), random_state
+    )
     accuracies = []
     for row, name in enumerate(right):
         gap = row + len(right)
@@ -213,13 +222,13 @@ def _mean(values: Doubles, weights: Doubles) -> float:
 
 
 def _ends(
-    queries: Ints, weights: Doubles, values: Doubles, seed: int
+    queries: Ints, weights: Doubles, values: Doubles, random_state: int
 ) -> tuple[list[float], list[float]]:
     """Bounds of the 95 % interval of each row's weighted mean, by resampling queries."""
     numbers, query = np.unique(queries, return_inverse=True)
     count = len(numbers)
     sums = np.stack([np.bincount(query, weights * row, count) for row in (*values, values[0] ** 0)])
-    random = generator(seed)
+    random = generator(random_state)
     samples = min(_SAMPLES, max(200, 20_000_000 // count))
     shares = np.full(count, 1.0 / count)
     drawn = np.stack([sums @ random.multinomial(count, shares) for _ in range(samples)])

@@ -18,7 +18,7 @@ def simulated_choices(
     noise: float = 0.0,
     same: float = 0.0,
     much: float = np.inf,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> NDArray[np.int8]:
     """Simulate the verdicts of people whose utility is known.
 
@@ -31,7 +31,7 @@ def simulated_choices(
         noise: The scale of the error, in the table's unit.
         same: A lead below this is called a tie.
         much: A lead from this on is called much better.
-        seed: Seed of the errors.
+        random_state: Seed of the errors.
 
     Example:
         >>> pairs = RankingPreferences.from_arrays([[2], [1], [0]], [[0], [0], [0]])
@@ -42,6 +42,6 @@ def simulated_choices(
         raise ArgumentError("noise and same must be at least 0, and much above same.")
     perceived = pairs.leads(np.asarray(table, np.float64))
     if noise:
-        perceived = perceived + noise * generator(seed).logistic(size=len(pairs))
+        perceived = perceived + noise * generator(random_state).logistic(size=len(pairs))
     size = np.where(np.abs(perceived) >= much, 2, 1)
     return np.where(np.abs(perceived) < same, 0, np.sign(perceived) * size).astype(np.int8)

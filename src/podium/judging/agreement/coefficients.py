@@ -111,7 +111,7 @@ def bootstrap_agreement(
     *,
     draws: int = 1000,
     confidence: float = 0.95,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> Interval:
     """A figure's percentile bootstrap interval, from resampling the units judged.
 
@@ -123,7 +123,7 @@ def bootstrap_agreement(
         ballots: The votes.
         draws: How many samples to draw.
         confidence: How often the interval should contain the figure, between 0 and 1.
-        seed: Draws the samples.
+        random_state: Draws the samples.
 
     Example:
         >>> votes = Ratings.from_table([[1, 1], [0, 0], [1, 0], [1, 1]] * 25)
@@ -136,7 +136,7 @@ def bootstrap_agreement(
             f"{draws} draws at confidence {confidence}",
             hint="Give 1 or more, and a confidence between 0 and 1.",
         )
-    random = generator(seed)
+    random = generator(random_state)
     size = int(ballots.units.max(initial=-1)) + 1
     if size == 0:
         raise DataError("there are no votes", hint="Give at least one.")

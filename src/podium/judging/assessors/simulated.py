@@ -79,7 +79,7 @@ class SimulatedAssessor(Generic[Item]):
         relevance: The true relevance of each item: a mapping, or a sequence for items 0, 1, ….
         habits: How they judge.
         name: Their name in the log.
-        seed: The random seed of their errors.
+        random_state: The random seed of their errors.
 
     Example:
         >>> ann = SimulatedAssessor({"a": 1.0, "b": -1.0}, HABITS["perfect"], name="ann")
@@ -93,12 +93,12 @@ class SimulatedAssessor(Generic[Item]):
         habits: Habits = HABITS["real"],
         *,
         name: str = "simulated",
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.habits = habits
         self.name = name
         self.judgments = 0
-        self._random = generator(seed, crc32(name.encode()))
+        self._random = generator(random_state, crc32(name.encode()))
         self._relevance: Mapping[Item, float] = (
             relevance if isinstance(relevance, Mapping) else dict(enumerate(relevance))  # type: ignore[arg-type]
         )

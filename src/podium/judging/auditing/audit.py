@@ -95,7 +95,7 @@ def audit(
     groups: Mapping[str, str] | None = None,
     confidence: float = 0.95,
     draws: int = 1000,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> Audit:
     """Hold a model's answers against people's votes on the same documents or pairs.
 
@@ -110,7 +110,7 @@ def audit(
         groups: To each query id its group, for agreement by group.
         confidence: Of the intervals, which resample queries.
         draws: How many samples the intervals are taken from.
-        seed: Draws them.
+        random_state: Draws them.
 
     Example:
         >>> labels = ["0", "2", "1", "3"] * 20
@@ -130,7 +130,11 @@ def audit(
         )
     sample = AuditSample.of(answers, people, model=model, rubric=rubric)
     interval = partial(
-        cluster_interval, clusters=sample.clusters, draws=draws, confidence=confidence, seed=seed
+        cluster_interval,
+        clusters=sample.clusters,
+        draws=draws,
+        confidence=confidence,
+        random_state=random_state,
     )
     with_people, between_people = (
         figures.kappa_with_people(sample),
@@ -167,8 +171,8 @@ def audit(
         groups={
             name: GroupAgreement(
                 len(units),
-                _within(with_people, units, sample, confidence, draws, seed),
-                _within(between_people, units, sample, confidence, draws, seed),
+                _within(with_people, units, sample, confidence, draws, random_state),
+                _within(between_people, units, sample, confidence, draws, random_state),
             )
             for name, units in _groups(sample, groups or {}).items()
         },
@@ -197,12 +201,12 @@ def _within(
     sample: AuditSample,
     confidence: float,
     draws: int,
-    seed: int,
+    random_state: int,
 ) -> Interval:
     return cluster_interval(
         lambda chosen: statistic(units[chosen]),
         sample.clusters[units],
         confidence=confidence,
         draws=draws,
-        seed=seed,
+        random_state=random_state,
     )

@@ -27,7 +27,7 @@ def cluster_interval(
     *,
     draws: int = 1000,
     confidence: float = 0.95,
-    seed: int = 0,
+    random_state: int = 0,
     least: float = -1.0,
 ) -> Interval:
     """A figure of some units, at most 1, with its interval from resampling their queries.
@@ -39,7 +39,7 @@ def cluster_interval(
         clusters: The number of each unit's query.
         draws: How many samples to draw.
         confidence: How often the interval should contain the figure.
-        seed: Draws the samples.
+        random_state: Draws the samples.
         least: The least that the figure can be.
 
     Example:
@@ -52,7 +52,7 @@ def cluster_interval(
     members = [np.flatnonzero(clusters == number) for number in np.unique(clusters)]
     if len(members) < LEAST_QUERIES or np.isnan(value):
         return Interval(value, float("nan"), float("nan"), 0)
-    random = generator(seed)
+    random = generator(random_state)
     drawn = [
         statistic(
             np.concatenate(

@@ -36,7 +36,7 @@ def draw_units(
     *,
     model: str | None = None,
     rubric: str | None = None,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> list[Unit]:
     """Draw units that a model judged, at random.
 
@@ -45,7 +45,7 @@ def draw_units(
         count: How many units to draw.
         model: The model, if the answers are by several.
         rubric: The rubric's name or hash, if there are several.
-        seed: Draws them.
+        random_state: Draws them.
 
     Example:
         >>> answers = [
@@ -64,7 +64,7 @@ def draw_units(
             f"a sample of {count} of {len(units)} units",
             hint=f"Draw 1 to {len(units)}, or let the model judge more.",
         )
-    chosen = generator(seed).permutation(len(units))[:count]
+    chosen = generator(random_state).permutation(len(units))[:count]
     return [units[int(number)] for number in chosen]
 
 
@@ -74,7 +74,7 @@ def write_sheet(
     queries: Mapping[str, str],
     path: str | os.PathLike[str],
     *,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> None:
     """Write a sheet to judge units in.
 
@@ -83,7 +83,7 @@ def write_sheet(
         texts: To each query id the text of each document.
         queries: To each query id its text.
         path: The CSV file.
-        seed: Draws the sides of pairs.
+        random_state: Draws the sides of pairs.
 
     Example:
         >>> import tempfile
@@ -97,7 +97,7 @@ def write_sheet(
     writer = csv.writer(output, lineterminator="\n")
     writer.writerow(_GRADE_COLUMNS if len(units[0]) == 2 else _PAIR_COLUMNS)
     for query, *items in units:
-        if len(items) == 2 and hashed_uniform(seed, "side", query, *items) < 0.5:
+        if len(items) == 2 and hashed_uniform(random_state, "side", query, *items) < 0.5:
             items.reverse()
         cells = [query, queries.get(query, "")]
         for item in items:

@@ -30,7 +30,7 @@ def compare(
     *,
     conventions: Conventions | str | None = None,
     test: TestName = "randomization",
-    seed: int = 0,
+    random_state: int = 0,
     sample_weight: QueryWeights | None = None,
 ) -> Comparison:
     """Compare systems with the first of them, the baseline, on the same queries.
@@ -45,7 +45,7 @@ def compare(
         systems: What each system returned, by its name; the first is the baseline.
         conventions: What to do where tools disagree, as ``evaluate`` takes it.
         test: The test that decides significance; the others are computed when they are read.
-        seed: Seed of the randomization test, which is exact for up to 36 queries.
+        random_state: Seed of the randomization test, which is exact for up to 36 queries.
         sample_weight: Weights of the queries, as ``evaluate`` takes them. Means, intervals and
             effects are weighted; queries of weight 0 are left out. Only the randomization test is
             computed, of the weighted differences: whether they are as large as if the two systems'
@@ -119,7 +119,7 @@ def compare(
         empty_values=ByMeasure({measure: nothing[measure][keep] for measure in parsed}),
         conventions=conventions_text(chosen),
         test=test,
-        seed=checked_seed(seed),
+        random_state=checked_seed(random_state),
         query_weights=None if every_weight is None else every_weight[keep],
         unanswered={
             name: int(np.sum(counted & ~missing[0] & without))

@@ -84,7 +84,7 @@ class BaselineComparison:
         return paired_difference(
             self._values,
             comparison.values[self.measure][:, 0],
-            seed=comparison.seed,
+            random_state=comparison.random_state,
             weights=comparison.query_weights,
             larger_is_better=self.measure.larger_is_better,
         )
@@ -160,7 +160,7 @@ class Comparison:
             a system no result for it.
         conventions: The conventions the values follow, in words.
         test: The test that decides significance.
-        seed: The seed of the test.
+        random_state: The seed of the test.
         query_weights: The weight of each query; None if all count equally.
         unanswered: For each other system, how many of the queries that were left out the baseline
             has a value for.
@@ -175,7 +175,7 @@ class Comparison:
     empty_values: ByMeasure[Doubles] = field(repr=False)
     conventions: str
     test: TestName
-    seed: int = 0
+    random_state: int = 0
     query_weights: Doubles | None = field(default=None, repr=False)
     unanswered: Mapping[str, int] = field(default_factory=dict, repr=False)
     source: Source | None = field(default=None, repr=False)

@@ -95,7 +95,7 @@ def sliced(
         table[:, 0],
         tests=(comparison.test,),
         weights=None if weights is None else weights[members],
-        seed=comparison.seed,
+        random_state=comparison.random_state,
     )
     p_value = difference.p_values[comparison.test]
     return SliceDifference(
@@ -143,7 +143,7 @@ class _Condition:
 
 
 def search_slices(
-    comparison: Comparison, properties: QueryProperties, *, seed: int = 0
+    comparison: Comparison, properties: QueryProperties, *, random_state: int = 0
 ) -> tuple[SliceDifference, ...]:
     """Search for slices that gain or lose, and test them on queries that took no part in it.
 
@@ -156,7 +156,7 @@ def search_slices(
     Args:
         comparison: The comparison.
         properties: As ``require`` takes them.
-        seed: The seed of the split.
+        random_state: The seed of the split.
 
     Example:
         >>> from podium.measures import compare
@@ -170,7 +170,7 @@ def search_slices(
     """
     columns = property_columns(properties, comparison.query_ids)
     queries = len(comparison.query_ids)
-    order = generator(seed).permutation(queries)
+    order = generator(random_state).permutation(queries)
     first = np.zeros(queries, np.bool_)
     first[order[: queries // 2]] = True
     conditions = list(_conditions(columns))

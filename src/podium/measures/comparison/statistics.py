@@ -95,7 +95,7 @@ def paired_difference(
     theirs: Doubles,
     *,
     tests: tuple[TestName, ...] = ("t", "randomization", "wilcoxon", "sign"),
-    seed: int = 0,
+    random_state: int = 0,
     weights: Doubles | None = None,
     larger_is_better: bool = True,
 ) -> Difference:
@@ -129,7 +129,7 @@ def paired_difference(
     mean, low, high = weighted_interval(differences, weights)
     effect = _effect(differences, mean)
     tested = differences if weights is None else differences * (weights / weights.max())
-    drawn = checked_seed(seed)
+    drawn = checked_seed(random_state)
     ahead = differences if larger_is_better else -differences
     return Difference(
         mean * unit,
@@ -303,7 +303,7 @@ def _t_test(differences: Doubles, _seed: int) -> float:
     return float(stats.ttest_1samp(differences, 0.0).pvalue)
 
 
-def _randomization_test(differences: Doubles, seed: int) -> float:
+def _randomization_test(differences: Doubles, random_state: int) -> float:
     """Fisher's: how often random signs give a sum as far from 0 as the one observed."""
     changed = np.sort(differences[differences != 0.0])  # the order of queries must not matter
     if not len(changed):
@@ -312,7 +312,7 @@ def _randomization_test(differences: Doubles, seed: int) -> float:
     bound = abs(float(changed.sum())) - 1e-10 * float(np.abs(changed).sum())
     if len(changed) <= _EXACT:
         return _exact_share(changed, bound)
-    extreme = int(np.sum(np.abs(_random_sums(changed, seed)) >= bound))
+    extreme = int(np.sum(np.abs(_random_sums(changed, random_state)) >= bound))
     return (extreme + 1) / (RESAMPLES + 1)
 
 
@@ -340,13 +340,13 @@ def _signed_sums(values: Doubles) -> Doubles:
     return sums
 
 
-def _random_sums(values: Doubles, seed: int) -> Doubles:
+def _random_sums(values: Doubles, random_state: int) -> Doubles:
     """Sums with random signs, one for each resample.
 
     A random byte holds the signs of eight values, and a table the 256 sums they can make. Memory
     is that of the resamples and of some tables, however many values there are.
     """
-    random = generator(seed)
+    random = generator(random_state)
     padded = np.zeros(-(-len(values) // 8) * 8)
     padded[: len(values)] = values
     signs = 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1) - 1.0

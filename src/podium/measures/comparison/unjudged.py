@@ -259,7 +259,7 @@ class LabelTrial:
         one, other = (self._values(each) for each in self.lists)
         return other - one
 
-    def likely_labels(self, seed: int = 0) -> LikelyLabels:
+    def likely_labels(self, random_state: int = 0) -> LikelyLabels:
         """Draw the labels of unjudged documents, by what is learned from the judged ones."""
         levels, known = self.known_levels, self.known
         why = why_unknown(self.every_rank, self.every_query, known, levels, self.depth)
@@ -274,7 +274,7 @@ class LabelTrial:
             len(self.levels),
             len(self.lists[0].query_ids),
         )
-        drawn, chances = model.draw(features[~known], self.query, _DRAWS, generator(seed))
+        drawn, chances = model.draw(features[~known], self.query, _DRAWS, generator(random_state))
         return LikelyLabels(self.levels[drawn], chances, why if len(self.query) else "")
 
     def bounds(self, most_tried: int = 256) -> list[_QueryBounds] | None:

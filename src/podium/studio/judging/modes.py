@@ -286,7 +286,7 @@ def new_mode(
             items,
             project.k,
             algorithm=project.algorithm,
-            seed=project.seed,
+            random_state=project.seed,
             ordered=ordered,
             overlap=overlap,
             budget=project.budget,

@@ -75,10 +75,12 @@ def assign_queries(
     shares: dict[str, list[str]] = {name: [] for name in names}
     try:
         if method == "rotate":
-            for assignment in rotate(list(work), names, modes=("all",), rounds=copies, seed=seed):
+            for assignment in rotate(
+                list(work), names, modes=("all",), rounds=copies, random_state=seed
+            ):
                 shares[assignment.assessor].append(assignment.query)
         else:
-            shares = balance(work, names, copies=copies, seed=seed)
+            shares = balance(work, names, copies=copies, random_state=seed)
     except PodiumError as error:
         raise RefusedError(422, str(error)) from error
     before = {
