@@ -54,7 +54,7 @@ def ratios(scores: Doubles, labels: Doubles, offsets: Any, k: int) -> dict[str, 
     sizes = np.diff(offsets)
     top = to_top_k(labels.astype(np.float32), np.asarray(offsets), k).astype(float)
     wkt_of, ndcg_of = parse_measure(f"WKT(k={k})"), parse_measure(f"nDCG@{k}")
-    evaluation = evaluate([wkt_of, ndcg_of], labels=labels, scores=scores, group=sizes)
+    evaluation = evaluate([wkt_of, ndcg_of], labels, scores, group=sizes)
     wkt, short = np.asarray(evaluation[wkt_of]), 1 - np.asarray(evaluation[ndcg_of])
     # WKT as evaluated is divided by N, the sum of all alpha; so is the largest alpha here.
     largest = np.array([_largest_weight(int(size), k) for size in sizes])

@@ -158,7 +158,7 @@ def _truth(measure: str, relevance: Doubles) -> Floats:
 def _mean(measure: str, labels: Floats, scores: Doubles) -> float:
     parsed = parse_measure(measure)
     group = [DOCUMENTS] * (len(labels) // DOCUMENTS)
-    return float(np.mean(evaluate(parsed, labels=labels, scores=scores, group=group)[parsed]))
+    return float(np.mean(evaluate(parsed, labels, scores, group=group)[parsed]))
 
 
 def _first(relevance: Doubles, scores: Doubles) -> float:

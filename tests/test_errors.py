@@ -71,8 +71,8 @@ WRONG_CHOICES: dict[str, Callable[[], object]] = {
     "measures: parameter": lambda: nDCG(level=3),
     "measures: cut-off": lambda: nDCG @ 0,
     "measures: conventions": lambda: Conventions(ties="never"),  # type: ignore[arg-type]
-    "measures: preset": lambda: evaluate("RR", DATA, scores=np.ones(4), conventions="trec"),
-    "measures: no queries": lambda: evaluate("RR", labels=[1], scores=[1]),
+    "measures: preset": lambda: evaluate("RR", DATA, np.ones(4), conventions="trec"),
+    "measures: no queries": lambda: evaluate("RR", [1], [1]),
     "measures: test": lambda: compare("RR", DATA, {"a": np.ones(4), "b": np.ones(4)}, test="z"),
     "measures: one system": lambda: compare("RR", DATA, {"a": np.ones(4)}),
     "measures: seed": lambda: compare(
@@ -109,7 +109,7 @@ WRONG_DATA: dict[str, Callable[[], object]] = {
     "data: file": lambda: list(read_jsonl("/nowhere.jsonl")),
     "data: labels": lambda: Dataset.from_arrays([[1.0]], ["a"], group=[1]),
     "data: group": lambda: Dataset.from_arrays([[1.0]], [1], group=[2]),
-    "measures: scores": lambda: evaluate("RR", DATA, scores=[1.0]),
+    "measures: scores": lambda: evaluate("RR", DATA, [1.0]),
     "losses: labels": lambda: ListMLE().evaluate([1.0], [np.nan], [0, 1]),
     "utility: choices": lambda: RankingPreferences.from_arrays([[1]], [[0]], [7]),
     "rankers: features": lambda: LinearRanker().fit(DATA).predict(np.eye(3)),

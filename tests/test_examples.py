@@ -60,7 +60,7 @@ def test_own_loss(example) -> None:
 
 def test_own_measure(example) -> None:
     screen = example("own_measure").screen
-    arrays = {"labels": [0, 2, 1], "scores": [3, 2, 1], "group": [3]}
+    arrays = {"truth": [0, 2, 1], "ranking": [3, 2, 1], "group": [3]}
     found = evaluate([screen @ 2, screen(fade=0.5)], **arrays)
     assert found[screen @ 2][0] == pytest.approx((0 + 0.8 * 2) / (2 + 0.8 * 1))
     assert found["Screen(fade=0.5)"][0] == pytest.approx((0.5 * 2 + 0.25 * 1) / (2 + 0.5 * 1))

@@ -21,7 +21,7 @@ sizes = np.array([3, 1, 8, 12])
 labels = random.integers(0, 5, sizes.sum())
 labels[0] = 120  # 2^120 is a double, and no float32
 scores = random.integers(0, 9, sizes.sum()) / 4  # with ties
-arrays = {"labels": labels, "scores": scores, "group": sizes}
+arrays = {"truth": labels, "ranking": scores, "group": sizes}
 names = ["nDCG@5", "ERR@5", "AP", "bpref", "RBP", "WKT", "kNDCG(k=3)@5", "Judged@3"]
 values = {repr(name): found.tolist() for name, found in evaluate(names, **arrays).values.items()}
 offsets = np.concatenate(([0], np.cumsum(sizes)))

@@ -7,9 +7,8 @@ from collections import defaultdict
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import FunctionType
 
 import pytest
 
@@ -48,18 +47,6 @@ def test_public_names_are_used(package: str) -> None:
         if not any(name in held for file, held in words.items() if file != home):
             unused.append(name)
     assert unused == []
-
-
-def test_no_public_name_hides_a_module() -> None:
-    # Which of the two a package's attribute is would depend on what was imported before.
-    hidden = []
-    for package in PACKAGES:
-        module = import_module(f"podium.{package}")
-        for name in module.__all__:
-            home = f"podium.{package}.{name}"
-            if not isinstance(getattr(module, name), ModuleType) and find_spec(home):
-                hidden.append(home)
-    assert hidden == []
 
 
 def test_no_two_public_classes_have_the_same_name() -> None:

@@ -24,9 +24,7 @@ VOTES = np.stack([LABELS + noise * RANDOM.normal(size=400) for noise in NOISE], 
 
 
 def quality(scores: Doubles) -> float:
-    return float(
-        evaluate("nDCG@10", labels=LABELS, scores=scores, offsets=OFFSETS)["nDCG@10"].mean()
-    )
+    return float(evaluate("nDCG@10", LABELS, scores, group=np.diff(OFFSETS))["nDCG@10"].mean())
 
 
 def test_proportional_to_the_measure() -> None:

@@ -222,14 +222,14 @@ def test_what_cannot_be_ordered(make) -> None:
         make(labels, np.array([0, 3]), keys=np.zeros(2, np.int64))
     for seed in (2**63, -(2**63) - 1, 10**30):
         with pytest.raises(ArgumentError, match="seed"):
-            make(labels, np.array([0, 3]), seed=seed)
+            make(labels, np.array([0, 3]), random_state=seed)
 
 
 def test_without_a_seed_it_is_0() -> None:
     labels, offsets = np.zeros(60, np.float32), np.array([0, 30, 60])
     for make in (to_full_order, lambda *data, **more: to_top_k(*data, 9, **more)):
-        assert make(labels, offsets).tolist() == make(labels, offsets, seed=0).tolist()
-        assert make(labels, offsets).tolist() != make(labels, offsets, seed=1).tolist()
+        assert make(labels, offsets).tolist() == make(labels, offsets, random_state=0).tolist()
+        assert make(labels, offsets).tolist() != make(labels, offsets, random_state=1).tolist()
 
 
 def test_no_queries_and_no_rows() -> None:

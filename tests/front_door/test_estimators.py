@@ -99,9 +99,7 @@ EVAL_SETS: dict[str, dict[str, Any]] = {
 def test_eval_set(form: str, kind: Any) -> None:
     ranker = clone(kind).fit(X[TRAIN], Y[TRAIN], group=[20] * 12, **EVAL_SETS[form])
     values = ranker.evals_result_["valid_0"]["nDCG@10"]
-    best = podium.evaluate(
-        "nDCG@10", labels=Y[VALID], scores=ranker.predict(X[VALID]), qid=QID[VALID]
-    )
+    best = podium.evaluate("nDCG@10", Y[VALID], ranker.predict(X[VALID]), qid=QID[VALID])
     assert max(values) == pytest.approx(best.means["nDCG@10"], abs=1e-9)
     if isinstance(ranker, podium.TreeRanker):
         assert ranker.best_iteration_ == int(np.argmax(values)) + 1

@@ -32,7 +32,7 @@ KINDS: list[Any] = [
 
 def measured(ranker: Any, rows: slice) -> float:
     scores = ranker.predict(X[rows])
-    result = podium.evaluate("nDCG@10", labels=Y[rows], scores=scores, qid=QID[rows])
+    result = podium.evaluate("nDCG@10", Y[rows], scores, qid=QID[rows])
     return float(result.means["nDCG@10"])
 
 

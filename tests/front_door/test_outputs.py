@@ -90,7 +90,7 @@ def test_notebooks_show_escaped_tables() -> None:
 @pytest.mark.parametrize(("rows", "more"), [(20, None), (23, "3 more rows")])
 def test_long_evaluations_are_cut(rows: int, more: str | None) -> None:
     labels = np.tile([1, 0], rows)
-    found = podium.evaluate("RR", labels=labels, scores=labels, group=[2] * rows)
+    found = podium.evaluate("RR", labels, labels, group=[2] * rows)
     page = found._repr_html_()
     assert page.count("<tr>") == 21 + (more is not None)
     assert ("more rows" in page) == (more is not None)

@@ -226,7 +226,7 @@ def test_weights_are_those_of_lightgbm(weights: Any) -> None:
 
 def test_score_with_weights() -> None:
     ranker = podium.LinearRanker().fit(X, Y, qid=QID)
-    values = podium.evaluate("nDCG@10", labels=Y, scores=ranker.predict(X), qid=QID)["nDCG@10"]
+    values = podium.evaluate("nDCG@10", Y, ranker.predict(X), qid=QID)["nDCG@10"]
     expected = float(values @ WEIGHTS) / WEIGHTS.sum()
     for weights in (WEIGHTS, WEIGHTS[QID]):
         assert ranker.score(X, Y, qid=QID, sample_weight=weights) == pytest.approx(expected)

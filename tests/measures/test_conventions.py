@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from podium.data import Joined, Judgments, Rankings
+from podium.data import Dataset, Joined, Judgments, Rankings
 from podium.errors import DataError, PodiumError
 from podium.measures import AP, PRESETS, Conventions, Measure, P, conventions_named, evaluate
 
@@ -16,8 +16,10 @@ IDS = ["d1", "d2", "d3", "d4"]
 
 
 def value(measure: str, conventions: Conventions | str, **arrays: object) -> float:
-    given = {"document_ids": IDS, **GOLDEN, **arrays}
-    return float(evaluate(measure, conventions=conventions, **given)[measure][0])  # type: ignore[arg-type]
+    query: dict[str, Any] = {"document_ids": IDS, **GOLDEN, **arrays}
+    scores = query.pop("scores")
+    data = Dataset.from_arrays(np.zeros((len(scores), 1)), **query)
+    return float(evaluate(measure, data, scores, conventions=conventions)[measure][0])
 
 
 def gain(label: float) -> float:
@@ -70,15 +72,10 @@ def test_letor_has_nothing_for_a_list_shorter_than_the_cut_off() -> None:
 )
 def test_ties(ties: str, ranked: list[int]) -> None:
     chosen = Conventions(ties=ties, gains="linear")  # type: ignore[arg-type]
-    result = evaluate(
-        [f"DCG(discounts={tuple(float(rank == at) for rank in range(3))})" for at in range(3)],
-        labels=[1, 0, 2],
-        scores=[5, 5, 5],
-        group=[3],
-        document_ids=["a", "b", "c"],
-        conventions=chosen,
-    )
-    assert [float(values[0]) for values in result.values.values()] == ranked
+    for at, label in enumerate(ranked):
+        discounts = tuple(float(rank == at) for rank in range(3))
+        arrays = {"labels": [1, 0, 2], "scores": [5, 5, 5], "document_ids": ["a", "b", "c"]}
+        assert value(f"DCG(discounts={discounts})", chosen, group=[3], **arrays) == label
 
 
 def test_ids_are_compared_by_their_bytes() -> None:
@@ -86,7 +83,7 @@ def test_ids_are_compared_by_their_bytes() -> None:
     down, up = Conventions(ties="id descending"), Conventions(ties="id ascending")
     assert value("RR", down, document_ids=["a", "ab", "é"], **arrays) == 1
     assert value("RR", up, document_ids=["ab", "é", "a"], **arrays) == 1
-    with pytest.raises(DataError, match="Give document_ids="):
+    with pytest.raises(DataError, match="Give documents ids"):
         value("RR", down, document_ids=None, **arrays)
     no_ties = {"labels": [0, 1], "scores": [1, 2], "group": [2], "document_ids": None}
     assert value("RR", down, **no_ties) == 1
@@ -107,8 +104,8 @@ def test_nothing_relevant() -> None:
         assert math.isnan(value(measure, Conventions(nothing_relevant="skip"), **nothing))
     some = evaluate(
         "P@1",
-        labels=[0, 1, 2],
-        scores=[1, 1, 1],
+        [0, 1, 2],
+        [1, 1, 1],
         group=[1, 1, 1],
         conventions=Conventions(nothing_relevant="skip"),
     )
@@ -164,7 +161,7 @@ def test_labels_equal_the_thresholds_that_are_written_like_them(border: float) -
 def test_a_threshold_between_two_labels_is_reached_by_the_larger_one(
     threshold: float, label: float, relevant: bool
 ) -> None:
-    given: dict[str, Any] = {"labels": [label], "scores": [1], "group": [1]}
+    given: dict[str, Any] = {"truth": [label], "ranking": [1], "group": [1]}
     assert evaluate(P(rel=threshold) @ 1, **given).means == {P(rel=threshold) @ 1: float(relevant)}
     by_convention = evaluate("P@1", conventions=Conventions(relevant_from=threshold), **given)
     assert by_convention["P@1"].tolist() == [float(relevant)]
@@ -352,11 +349,11 @@ def test_exceptions_for_no_measure() -> None:
 )
 def test_names_of_two_tools_at_once_are_refused(names: list[str], instead: str) -> None:
     with pytest.raises(PodiumError, match=f"or write {instead} for Podium's"):
-        evaluate(names, labels=[1], scores=[1], group=[1])
+        evaluate(names, [1], [1], group=[1])
 
 
 def test_presets_are_values() -> None:
     assert len(set(PRESETS.values())) == len(PRESETS) == 8
     assert conventions_named("podium") == Conventions()
     with pytest.raises(PodiumError, match=r"no preset .* 'trec'. Did you mean: trec_eval"):
-        evaluate("P@1", conventions="trec", **GOLDEN)  # type: ignore[arg-type]
+        value("P@1", "trec")

@@ -29,31 +29,29 @@ def check(**arrays: object) -> None:
 
 
 def test_arrays() -> None:
-    check(labels=LABELS, scores=SCORES, group=[3, 2])
-    check(labels=LABELS, scores=SCORES, offsets=[0, 3, 5])
-    check(labels=LABELS, scores=SCORES, qid=["a", "a", "a", "b", "b"])
-    check(labels=np.array(LABELS, np.int8), scores=np.array(SCORES, np.float16), group=[3, 2])
-    check(labels=pa.array(LABELS), scores=pa.array(SCORES), qid=pa.array([1, 1, 1, 2, 2]))
-    check(labels=np.repeat(LABELS, 2)[::2], scores=np.repeat(SCORES, 2)[::2], group=[3, 2])
+    check(truth=LABELS, ranking=SCORES, group=[3, 2])
+    check(truth=LABELS, ranking=SCORES, qid=["a", "a", "a", "b", "b"])
+    check(truth=np.array(LABELS, np.int8), ranking=np.array(SCORES, np.float16), group=[3, 2])
+    check(truth=pa.array(LABELS), ranking=pa.array(SCORES), qid=pa.array([1, 1, 1, 2, 2]))
+    check(truth=np.repeat(LABELS, 2)[::2], ranking=np.repeat(SCORES, 2)[::2], group=[3, 2])
 
 
 def test_whole_numbers_as_scores() -> None:
-    check(labels=LABELS, scores=[1, 9, 5, 3, 8], group=[3, 2])
+    check(truth=LABELS, ranking=[1, 9, 5, 3, 8], group=[3, 2])
 
 
 def test_query_ids() -> None:
-    given = {"labels": LABELS, "scores": SCORES}
+    given = {"truth": LABELS, "ranking": SCORES}
     assert evaluate("P@1", group=[3, 2], **given).query_ids.to_pylist() == ["0", "1"]  # type: ignore[arg-type]
     assert evaluate("P@1", qid=[7, 7, 7, 5, 5], **given).query_ids.to_pylist() == ["7", "5"]  # type: ignore[arg-type]
-    named = evaluate("P@1", offsets=[0, 3, 5], query_ids=["x", "y"], **given)  # type: ignore[arg-type]
+    named = evaluate("P@1", qid=list("xxxyy"), **given)  # type: ignore[arg-type]
     assert named.query_ids.to_pylist() == ["x", "y"]
     assert named.query_ids.type == pa.large_string()
 
 
 def test_data_set_with_scores() -> None:
     data = Dataset.from_arrays(np.zeros((5, 1)), labels=LABELS, group=[3, 2])
-    for result in (evaluate(NAMES, data, SCORES), evaluate(NAMES, data, scores=SCORES)):
-        assert result["AP"].tolist() == EXPECTED["AP"]
+    assert evaluate(NAMES, data, SCORES)["AP"].tolist() == EXPECTED["AP"]
 
 
 def test_judgments_with_rankings() -> None:
@@ -67,22 +65,20 @@ def test_judgments_with_rankings() -> None:
 
 
 def test_queries_without_rows() -> None:
-    result = evaluate(NAMES, labels=[1.0], scores=[1.0], offsets=[0, 0, 1, 1])
-    assert result["AP"].tolist() == [0.0, 1.0, 0.0]
-    assert len(evaluate(NAMES, labels=[], scores=[], offsets=[0])) == 0
-    assert len(evaluate(NAMES, labels=[], scores=[], group=[])) == 0
+    judgments = Judgments.from_columns(["p", "q", "r"], ["a", "a", "a"], [1, 1, 1])
+    run = Rankings.from_columns(["q"], ["a"], [1.0])
+    assert evaluate(NAMES, judgments, run)["AP"].tolist() == [0.0, 1.0, 0.0]
+    assert len(evaluate(NAMES, [], [], group=[])) == 0
 
 
 def test_unjudged_documents_are_nan() -> None:
-    result = evaluate(["P@2", "Judged@2"], labels=[math.nan, 1], scores=[2, 1], group=[2])
+    result = evaluate(["P@2", "Judged@2"], [math.nan, 1], [2, 1], group=[2])
     assert result["P@2"].tolist() == [0.5]
     assert result["Judged@2"].tolist() == [0.5]
 
 
 def test_result() -> None:
-    result = evaluate(
-        [nDCG @ 2, "P@1", "precision@1", P @ 1], labels=LABELS, scores=SCORES, group=[3, 2]
-    )
+    result = evaluate([nDCG @ 2, "P@1", "precision@1", P @ 1], LABELS, SCORES, group=[3, 2])
     assert list(result.values) == [nDCG @ 2, P @ 1]
     assert result.means[P @ 1] == 0.5
     assert result[P @ 1] is result["precision@1"]
@@ -94,7 +90,7 @@ def test_result() -> None:
 
 
 def test_concat_refuses_unlike_parts() -> None:
-    given = {"labels": LABELS, "scores": SCORES, "group": [3, 2]}
+    given = {"truth": LABELS, "ranking": SCORES, "group": [3, 2]}
     one = evaluate("P@1", **given)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="different measures or conventions"):
         concat_evaluations([one, evaluate("P@2", **given)])  # type: ignore[arg-type]
@@ -108,26 +104,20 @@ def test_concat_refuses_unlike_parts() -> None:
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({}, "there is nothing to evaluate"),
-        ({"labels": [1]}, "there is nothing to evaluate"),
-        ({"labels": [1], "scores": [1]}, "one of qid=, group= and offsets="),
-        ({"labels": [1], "scores": [1], "group": [1], "qid": ["a"]}, "one of qid="),
-        ({"labels": [1, 0], "scores": [1], "group": [1]}, "labels"),
-        ({"labels": [1], "scores": [1], "group": [2]}, "sum to 2"),
-        ({"labels": [1], "scores": [1], "offsets": [0, 2]}, "for 2 rows"),
-        ({"labels": [1, 1], "scores": [1, 1], "offsets": [0, 2, 1]}, "offsets do not divide"),
-        ({"labels": [1], "scores": [1], "offsets": []}, "offsets do not divide"),
-        ({"labels": [1], "scores": ["high"], "group": [1]}, "scores are not a list of numbers"),
-        ({"labels": ["good"], "scores": [1], "group": [1]}, "labels are not a list of numbers"),
-        ({"labels": [[1]], "scores": [1], "group": [1]}, "labels are not a list of numbers"),
-        ({"labels": [1], "scores": [[1]], "group": [1]}, "scores are not a list of numbers"),
-        ({"labels": [1], "scores": [math.nan], "group": [1]}, "a score of query '0' is NaN"),
-        ({"labels": [1, 1], "scores": [1, math.nan], "group": [2]}, "a score of query '0' is NaN"),
-        ({"labels": [math.inf], "scores": [1], "group": [1]}, "a label is infinite"),
-        (
-            {"labels": [1], "scores": [1], "offsets": [0, 1], "query_ids": ["a", "b"]},
-            "one id for each query",
-        ),
+        ({"truth": None, "ranking": [1], "group": [1]}, "there is nothing to evaluate"),
+        ({"truth": [1], "group": [1]}, "there is nothing to evaluate"),
+        ({"truth": [1], "ranking": [1]}, "Give qid= or group= with labels and scores"),
+        ({"truth": [1], "ranking": [1], "group": [1], "qid": ["a"]}, "are both given"),
+        ({"truth": "q.qrels", "ranking": [1], "group": [1]}, "str has queries of its own"),
+        ({"truth": [1, 0], "ranking": [1], "group": [1]}, "labels"),
+        ({"truth": [1], "ranking": [1], "group": [2]}, "sum to 2"),
+        ({"truth": [1], "ranking": ["high"], "group": [1]}, "scores are not a list of numbers"),
+        ({"truth": ["good"], "ranking": [1], "group": [1]}, "labels are not a list of numbers"),
+        ({"truth": [[1]], "ranking": [1], "group": [1]}, "labels are not a list of numbers"),
+        ({"truth": [1], "ranking": [[1]], "group": [1]}, "scores are not a list of numbers"),
+        ({"truth": [1], "ranking": [math.nan], "group": [1]}, "a score of query '0' is NaN"),
+        ({"truth": [1, 1], "ranking": [1, math.nan], "group": [2]}, "a score of query '0' is NaN"),
+        ({"truth": [math.inf], "ranking": [1], "group": [1]}, "a label is infinite"),
     ],
 )
 def test_mistakes(arrays: dict[str, object], message: str) -> None:
@@ -148,11 +138,11 @@ def test_mistaken_tables() -> None:
         evaluate([], data, [1])
 
 
-@pytest.mark.parametrize("name", ["scores", "labels"])
-def test_masked_numbers_are_refused(name: str) -> None:
-    arrays = {"labels": [1, 0], "scores": [5.0, 2.0], "group": [2]}
+@pytest.mark.parametrize(("name", "what"), [("ranking", "scores"), ("truth", "labels")])
+def test_masked_numbers_are_refused(name: str, what: str) -> None:
+    arrays = {"truth": [1, 0], "ranking": [5.0, 2.0], "group": [2]}
     masked = np.ma.masked_array(arrays[name], mask=[True, False])
-    with pytest.raises(DataError, match=f"some {name} are masked"):
+    with pytest.raises(DataError, match=f"some {what} are masked"):
         evaluate("RR", **arrays | {name: masked})  # type: ignore[arg-type]
     none = np.ma.masked_array(arrays[name], mask=[False, False])
     assert evaluate("RR", **arrays | {name: none}).means["RR"] == 1  # type: ignore[arg-type]
@@ -168,11 +158,11 @@ def test_a_nan_score_in_a_long_list() -> None:
     scores = np.arange(1000.0)
     scores[500] = math.nan
     with pytest.raises(DataError, match="is NaN"):
-        evaluate("P@1", labels=np.zeros(1000), scores=scores, group=[1000])
+        evaluate("P@1", np.zeros(1000), scores, group=[1000])
 
 
 def test_fractional_labels() -> None:
-    result = evaluate("nDCG@2", labels=[0.5, 1.5], scores=[2, 1], group=[2])
+    result = evaluate("nDCG@2", [0.5, 1.5], [2, 1], group=[2])
     low, high = 2**0.5 - 1, 2**1.5 - 1
     second = 1 / math.log2(3)
     assert result[parse_measure("nDCG@2")][0] == pytest.approx(
@@ -197,22 +187,20 @@ def test_long_inputs_are_split_among_threads_and_no_more(
     monkeypatch.setattr(module, "blocks", spied)
     monkeypatch.setenv("PODIUM_THREADS", str(threads))
     labels = np.arange(20 * queries) % 3
-    result = evaluate("P@1", labels=labels, scores=labels, group=[20] * queries)
+    result = evaluate("P@1", labels, labels, group=[20] * queries)
     assert result["P@1"].tolist() == [1.0] * queries
     assert len(seen) == ranges
     assert [first for first, _ in sorted(seen)][1:] == [last for _, last in sorted(seen)][:-1]
 
 
 def test_weights_of_queries_enter_sums_and_geometric_means() -> None:
-    found = evaluate(
-        ["num_ret", "gm_map"], labels=LABELS, scores=SCORES, group=[3, 2], sample_weight=[1.0, 3.0]
-    )
+    found = evaluate(["num_ret", "gm_map"], LABELS, SCORES, group=[3, 2], sample_weight=[1.0, 3.0])
     assert found.means["num_ret"] == 3 + 3 * 2
     assert found.means["gm_map"] == pytest.approx((1.0 * 0.5**3) ** (1 / 4))
 
 
 def test_a_missing_value_is_null_in_arrow() -> None:
-    found = evaluate("AP", labels=LABELS, scores=SCORES, group=[3, 2])
+    found = evaluate("AP", LABELS, SCORES, group=[3, 2])
     (measure,) = found.values
     values = ByMeasure({measure: np.array([0.5, np.nan])})
     column = Evaluation(found.query_ids, values, found.conventions).to_arrow()["AP"]
@@ -220,7 +208,7 @@ def test_a_missing_value_is_null_in_arrow() -> None:
 
 
 def test_blocks_without_weights_weigh_one_beside_those_with_weights() -> None:
-    arrays = {"labels": LABELS, "scores": SCORES, "group": [3, 2]}
+    arrays = {"truth": LABELS, "ranking": SCORES, "group": [3, 2]}
     plain = evaluate("AP", **arrays)  # type: ignore[arg-type]
     weighted = evaluate("AP", **arrays, sample_weight=[1.0, 3.0])  # type: ignore[arg-type]
     assert concat_evaluations([plain, plain]).query_weights is None

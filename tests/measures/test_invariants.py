@@ -29,7 +29,7 @@ MONOTONE = [name for name in ALL if name not in ("RelNDCG", "NGain")]
 def values(queries: Arrays, names: list[str] = ALL, **choices: object) -> np.ndarray:
     labels, scores, group = queries
     chosen = Conventions(**choices)  # type: ignore[arg-type]
-    result = evaluate(names, labels=labels, scores=scores, group=group, conventions=chosen)
+    result = evaluate(names, labels, scores, group=group, conventions=chosen)
     return np.array([result[name] for name in names])
 
 
@@ -39,7 +39,7 @@ def test_order_of_rows_does_not_matter(queries: Arrays, random: object) -> None:
     order = np.arange(len(labels))
     random.shuffle(order)  # type: ignore[attr-defined]
     qid = np.repeat(np.arange(len(group)), group)
-    mixed = evaluate(ALL, labels=labels[order], scores=scores[order], qid=qid[order])
+    mixed = evaluate(ALL, labels[order], scores[order], qid=qid[order])
     back = [mixed.query_ids.to_pylist().index(str(query)) for query in range(len(group))]
     result = np.array([mixed[name][back] for name in ALL])
     assert result == pytest.approx(values(queries), abs=1e-12)
@@ -109,13 +109,13 @@ def test_wkt_of_short_lists() -> None:
 def test_the_best_order_has_1_whatever_the_discounts_are(name: str) -> None:
     measure = f"{name}(discounts=[0.5, 1, 0.25])"
     for best in ([1], [0, 1], [1, 2, 1, 0]):
-        result = evaluate(measure, labels=best, scores=-np.arange(len(best)), group=[len(best)])
+        result = evaluate(measure, best, -np.arange(len(best)), group=[len(best)])
         assert result[measure][0] == pytest.approx(1.0), best
     # Found at the first rank where the second would count twice as much.
-    result = evaluate(measure, labels=[1, 0], scores=[2, 1], group=[2])
+    result = evaluate(measure, [1, 0], [2, 1], group=[2])
     assert result[measure][0] == pytest.approx(0.5)
     # An unjudged document can take the first rank as well as an irrelevant one.
-    result = evaluate(measure, labels=[math.nan, 1], scores=[2, 1], group=[2])
+    result = evaluate(measure, [math.nan, 1], [2, 1], group=[2])
     assert result[measure][0] == pytest.approx(1.0)
 
 
@@ -167,10 +167,9 @@ def test_parts_put_together(queries: Arrays) -> None:
     parts = [
         evaluate(
             ALL,
-            labels=labels[end - size : end],
-            scores=scores[end - size : end],
-            group=[size],
-            query_ids=[f"q{query}"],
+            labels[end - size : end],
+            scores[end - size : end],
+            qid=[f"q{query}"] * size,
         )
         for query, (end, size) in enumerate(zip(ends, group, strict=True))
     ]
@@ -212,15 +211,15 @@ def test_long_lists_are_ranked_as_a_stable_sort_ranks_them(size: int, dtype: typ
 
 def test_scores_that_differ_beyond_32_bits() -> None:
     scores = 1 + np.arange(300) * 1e-12
-    result = evaluate("RR", labels=[*[0] * 299, 1], scores=scores, group=[300])
+    result = evaluate("RR", [*[0] * 299, 1], scores, group=[300])
     assert result["RR"].tolist() == [1.0]
     large = np.array([1e200, 2e200, -1e300])
-    assert evaluate("RR", labels=[0, 1, 0], scores=large, group=[3])["RR"].tolist() == [1.0]
+    assert evaluate("RR", [0, 1, 0], large, group=[3])["RR"].tolist() == [1.0]
 
 
 def test_infinite_scores() -> None:
     scores = [-math.inf, math.inf, 0.0, -math.inf]
-    result = evaluate(["RR", "P@1"], labels=[0, 1, 0, 0], scores=scores, group=[4])
+    result = evaluate(["RR", "P@1"], [0, 1, 0, 0], scores, group=[4])
     assert result["RR"].tolist() == [1.0]
 
 

@@ -41,8 +41,8 @@ def test_kappa_measures_are_exact(true_ranks: list[int], k: int, cut: int) -> No
     for truth in (from_ranks(np.array(true_ranks), k=k), 31 - np.array(true_ranks)):
         result = evaluate(
             [f"kNDCG(k={k})@{cut}", f"kERR(k={k})"],
-            labels=truth,  # a top-k order, and the full order it is part of
-            scores=-np.arange(30),
+            truth,  # a top-k order, and the full order it is part of
+            -np.arange(30),
             group=[30],
         )
         one, other = (float(values[0]) for values in result.values.values())
@@ -56,13 +56,13 @@ def test_full_orders_do_not_overflow(size: int) -> None:
     true_ranks = (generator.permutation(size) + 1).tolist()
     labels = size + 1 - np.array(true_ranks)
     names = ["nDCG@10", "nDCG", f"kNDCG(k={size})@10", f"kERR(k={size})", "ERR@20", "WKT(k=20)"]
-    result = evaluate(names, labels=labels, scores=-np.arange(size), group=[size])
+    result = evaluate(names, labels, -np.arange(size), group=[size])
     assert result["nDCG@10"][0] == pytest.approx(exact_kndcg(true_ranks, size, 10), rel=1e-12)
     assert result[f"kNDCG(k={size})@10"][0] == result["nDCG@10"][0]
     assert result["nDCG"][0] == pytest.approx(exact_kndcg(true_ranks, size, size), rel=1e-12)
     assert np.isfinite([values[0] for values in result.values.values()]).all()
     assert result["ERR@20"][0] > 0
-    perfect = evaluate(names, labels=labels, scores=labels, group=[size])
+    perfect = evaluate(names, labels, labels, group=[size])
     assert perfect["nDCG"][0] == pytest.approx(1)
     assert perfect["WKT(k=20)"][0] == 0
 
@@ -70,7 +70,7 @@ def test_full_orders_do_not_overflow(size: int) -> None:
 @given(st.permutations(range(12)), st.integers(1, 12))
 def test_wkt_bounds_ndcg(order: list[int], k: int) -> None:
     """Lan et al. 2013, theorem 1: 1 - NDCG@k is at most the weighted Kendall's tau."""
-    result = evaluate([f"WKT(k={k})", f"nDCG@{k}"], labels=order, scores=-np.arange(12), group=[12])
+    result = evaluate([f"WKT(k={k})", f"nDCG@{k}"], order, -np.arange(12), group=[12])
     tau, share = (float(values[0]) for values in result.values.values())
     assert 1 - share <= tau + 1e-12
 
@@ -88,8 +88,8 @@ def test_wkt_needs_the_top_k_alone(order: list[int], k: int, random: object) -> 
         float(
             evaluate(
                 f"WKT(k={k}, gains=[0, {', '.join(['1'] * 8)}])",
-                labels=labels,
-                scores=-np.arange(8),
+                labels,
+                -np.arange(8),
                 group=[8],
             ).means.popitem()[1]
         )
@@ -101,6 +101,6 @@ def test_wkt_needs_the_top_k_alone(order: list[int], k: int, random: object) -> 
 @given(st.permutations(range(6)), st.integers(1, 6))
 def test_top_k_loss_of_orders(order: list[int], k: int) -> None:
     """Xia et al. 2009, equation 5."""
-    result = evaluate(f"TopKLoss(k={k})", labels=order, scores=-np.arange(6), group=[6])
+    result = evaluate(f"TopKLoss(k={k})", order, -np.arange(6), group=[6])
     right = order[:k] == sorted(order, reverse=True)[:k]
     assert result.means.popitem()[1] == (0.0 if right else 1.0)

@@ -101,7 +101,7 @@ def by_sklearn(labels: Floats, scores: Floats) -> list[float]:
 def assert_same(queries: Arrays, preset: str, measures: Sequence[str], peer: Peer) -> int:
     """Compare query by query, and return the number of values compared."""
     labels, scores, group = queries
-    result = evaluate(measures, labels=labels, scores=scores, group=group, conventions=preset)
+    result = evaluate(measures, labels, scores, group=group, conventions=preset)
     values = np.array([result[name] for name in measures]).T
     for own, (truth, given_scores) in zip(values, each(queries), strict=True):
         assert own == pytest.approx(np.array(peer(truth, given_scores)), abs=1e-6)

@@ -39,7 +39,7 @@ def _dcg(labels: list[int], k: int) -> float:
 
 def check(queries: Arrays) -> None:
     labels, scores, group = queries
-    result = evaluate(NAMES, labels=labels, scores=scores, group=group, conventions="letor4")
+    result = evaluate(NAMES, labels, scores, group=group, conventions="letor4")
     values = np.array([result[name] for name in NAMES]).T
     for own, (truth, ranking) in zip(values, each(queries), strict=True):
         assert own == pytest.approx(np.array(script(truth, ranking)), abs=1e-9)

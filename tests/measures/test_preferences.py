@@ -60,13 +60,9 @@ def test_formulas(
         }
     rank[-1] = math.inf
     names = [f"{name}{'' if k is None else f'@{k}'}" for name in ("ppref", "rpref", "wpref")]
-    result = evaluate(
-        names,
-        scores=scores,
-        group=[size],
-        pairs=Pairs(*np.array(pairs, int).reshape(-1, 2).T, np.array([0, len(pairs)])),  # type: ignore[call-arg]
-        conventions=Conventions(ties=ties),  # type: ignore[arg-type]
-    )
+    truth = Pairs(*np.array(pairs, int).reshape(-1, 2).T, np.array([0, len(pairs)]))  # type: ignore[call-arg]
+    chosen = Conventions(ties=ties)  # type: ignore[arg-type]
+    result = evaluate(names, truth, scores, group=[size], conventions=chosen)
     by_rank = [(rank[one], rank[other]) for one, other in pairs]
     expected = formulas(by_rank, math.inf if k is None else k)
     assert [float(result[name][0]) for name in names] == pytest.approx(expected)
@@ -101,19 +97,17 @@ def test_real_preferences() -> None:
 def test_mistakes() -> None:
     pairs = Pairs([0], [1], [0, 1])  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="measure of preferences"):
-        evaluate(ppref, labels=[1, 0], scores=[1, 2], group=[2])
+        evaluate(ppref, [1, 0], [1, 2], group=[2])
     with pytest.raises(ArgumentError, match="AP is a measure of labels"):
-        evaluate("AP", scores=[1, 2], group=[2], pairs=pairs)
+        evaluate("AP", pairs, [1, 2], group=[2])
     with pytest.raises(DataError, match="outside of its query"):
-        evaluate(ppref, scores=[1], group=[1], pairs=pairs)
+        evaluate(ppref, pairs, [1], group=[1])
     with pytest.raises(DataError, match="pairs of 1 queries for 2 queries"):
-        evaluate(ppref, scores=[1, 2], group=[1, 1], pairs=pairs)
+        evaluate(ppref, pairs, [1, 2], group=[1, 1])
     with pytest.raises(DataError, match="arrays of pairs have different lengths"):
         Pairs([0], [1, 2], [0, 1])  # type: ignore[arg-type]
     with pytest.raises(DataError, match="offsets do not divide 2 rows"):
         Pairs([0, 1], [1, 2], [0, 1])  # type: ignore[arg-type]
-    both = evaluate(["AP", ppref], labels=[1, 0], scores=[2, 1], group=[2], pairs=pairs)
-    assert list(both.means.values()) == [1.0, 1.0]
 
 
 def test_preferences_of_other_queries_are_refused() -> None:

@@ -30,8 +30,8 @@ def scored(seed: int, queries: int) -> pa.Table:
 def whole(table: pa.Table) -> dict[str, np.ndarray]:
     result = evaluate(
         ["nDCG@5", "AP"],
-        labels=table["label"].to_numpy(),
-        scores=table["score"].to_numpy(),
+        table["label"].to_numpy(),
+        table["score"].to_numpy(),
         qid=table["query_id"].to_pylist(),
     )
     return {repr(measure): values for measure, values in result.values.items()}

@@ -29,7 +29,7 @@ from podium.measures import (
 from podium.measures.compiled.loops import loop_for, over_labels
 from podium.measures.registry import definition_of
 
-ARRAYS = {"labels": [0, 2, 1, 1, 0], "scores": [5, 4, 3, 2, 1], "group": [3, 2]}
+ARRAYS = {"truth": [0, 2, 1, 1, 0], "ranking": [5, 4, 3, 2, 1], "group": [3, 2]}
 Rate = Annotated[float, Parameter("How fast attention fades.", number_between(0, 1))]
 
 
@@ -104,7 +104,7 @@ def test_what_numba_fails_on_without_an_error_of_its_own_runs_as_python() -> Non
     def digits(labels: Floats) -> float:
         return len(f"{labels[0]}")
 
-    result = evaluate([reread, digits], labels=[0.25, 4], scores=[2, 1], group=[2])
+    result = evaluate([reread, digits], [0.25, 4], [2, 1], group=[2])
     assert result.means == {reread: 0.25, digits: len("0.25")}
 
 
@@ -131,7 +131,7 @@ def test_parameters_come_from_the_signature() -> None:
         "every_type(scale=2, weights=[0, 3])",
         "every_type@1",
     ]
-    query = {"labels": [2, 1, 0], "scores": [3, 2, 1], "group": [3]}
+    query = {"truth": [2, 1, 0], "ranking": [3, 2, 1], "group": [3]}
     result = evaluate(names, conventions=Conventions(relevant_from=2), **query)
     seen = 1000.0 * 3 + 100.0 * 3 + 10.0 * 2
     assert [result[name].tolist() for name in names] == [
@@ -164,7 +164,7 @@ def test_a_measure_without_a_cut_takes_no_cut_off() -> None:
 
 def test_on_pairs() -> None:
     pairs = Pairs([1, 2], [0, 0], [0, 2])  # type: ignore[arg-type]
-    result = evaluate(middle_rank, scores=[1, 2, 3], group=[3], pairs=pairs)
+    result = evaluate(middle_rank, pairs, [1, 2, 3], group=[3])
     assert result["MiddleRank"].tolist() == [1.5]
 
 
@@ -175,7 +175,7 @@ def test_pairs_must_compile() -> None:
 
     pairs = Pairs([0], [1], [0, 1])  # type: ignore[arg-type]
     with pytest.raises(PodiumError, match=r"Numba cannot compile spelled.*numbers and loops only"):
-        evaluate(spelled, scores=[1, 2], group=[2], pairs=pairs)
+        evaluate(spelled, pairs, [1, 2], group=[2])
 
 
 def test_as_fast_as_the_built_in_ones() -> None:
@@ -184,8 +184,8 @@ def test_as_fast_as_the_built_in_ones() -> None:
 
     generator = np.random.default_rng(0)
     arrays = {
-        "labels": generator.integers(0, 3, 400_000),
-        "scores": generator.standard_normal(400_000),
+        "truth": generator.integers(0, 3, 400_000),
+        "ranking": generator.standard_normal(400_000),
         "group": np.full(40_000, 10),
     }
     names = ("DecayedGain@5", "RBP@5")
@@ -257,7 +257,7 @@ def test_ties_are_averaged_over_without_a_formula(name: str) -> None:
     for labels, scores in cases:
         for cut in (2, 4, 9):
             result = evaluate(
-                f"{name}@{cut}", labels=labels, scores=scores, group=[len(labels)],
+                f"{name}@{cut}", labels, scores, group=[len(labels)],
                 conventions=Conventions(),
             )  # fmt: skip
             expected = mean_over_orders(labels, scores, cut)
@@ -270,13 +270,11 @@ def test_many_orders_are_sampled_evenly_and_whatever_the_order_of_rows() -> None
     """50 tied documents: a sum over ranks is exact after each round of rotations."""
     generator = np.random.default_rng(4)
     labels = generator.integers(0, 5, 50)
-    tied = {"scores": np.zeros(50), "group": [50], "conventions": Conventions()}
+    tied = {"ranking": np.zeros(50), "group": [50], "conventions": Conventions()}
     mean = labels.mean() * sum(0.5**rank for rank in range(50))
-    first = evaluate(["DecayedGain", "pairs_in_order"], labels=labels, **tied)
+    first = evaluate(["DecayedGain", "pairs_in_order"], truth=labels, **tied)
     assert first.means["DecayedGain"] == pytest.approx(mean, abs=1e-12)
-    again = evaluate(
-        ["DecayedGain", "pairs_in_order"], labels=generator.permutation(labels), **tied
-    )
+    again = evaluate(["DecayedGain", "pairs_in_order"], truth=generator.permutation(labels), **tied)
     assert again.means == first.means
     # Of two different labels the first is the larger with probability 1/2, if it is above 0.
     lower = np.mean(
@@ -287,7 +285,7 @@ def test_many_orders_are_sampled_evenly_and_whatever_the_order_of_rows() -> None
 
 
 def test_a_rule_for_ties_comes_before_the_mean() -> None:
-    tied = {"labels": [0, 1], "scores": [1, 1], "group": [2]}
+    tied = {"truth": [0, 1], "ranking": [1, 1], "group": [2]}
     result = evaluate(decayed_gain, conventions=Conventions(ties="input order"), **tied)
     assert result["DecayedGain"].tolist() == [0.5]
     assert evaluate(decayed_gain, **tied)["DecayedGain"].tolist() == [0.75]
@@ -303,7 +301,7 @@ def test_a_formula_for_ties_replaces_the_mean() -> None:
     def with_formula(labels: Floats, cut: int, weight: float = 10.0) -> float:
         return weight * labels[0]
 
-    tied = {"labels": [0, 1, 2], "scores": [1, 1, 2], "group": [2, 1]}
+    tied = {"truth": [0, 1, 2], "ranking": [1, 1, 2], "group": [2, 1]}
     assert evaluate(with_formula @ 7, **tied)["with_formula@7"].tolist() == [27.0, 20.0]
     with pytest.raises(PodiumError, match="takes other, which its function does not take"):
 
@@ -314,7 +312,7 @@ def test_a_formula_for_ties_replaces_the_mean() -> None:
 
 def test_a_measure_whose_value_does_not_depend_on_the_order_of_ties_is_computed_once() -> None:
     first = lambda labels: float(labels[0]) if len(labels) else 0.0  # noqa: E731
-    tied = {"labels": [4, 0, 1], "scores": [1, 1, 0], "group": [3]}
+    tied = {"truth": [4, 0, 1], "ranking": [1, 1, 0], "group": [3]}
     values = {
         name: evaluate(measure(name, expected=expected)(first), **tied).means[name]  # type: ignore[arg-type]
         for name, expected in (("FirstInMean", None), ("FirstAsIs", True))
@@ -348,7 +346,7 @@ def test_an_error_in_the_function_reaches_the_user() -> None:
             raise ValueError("three")
         return 1.0
 
-    assert evaluate(picky, labels=[1], scores=[1], group=[1]).means == {picky: 1.0}
+    assert evaluate(picky, [1], [1], group=[1]).means == {picky: 1.0}
     with pytest.raises(ValueError, match="three"):
         evaluate(picky, **ARRAYS)
 
@@ -427,7 +425,7 @@ def test_a_module_of_measures_is_compiled_once(tmp_path: Path) -> None:
                 return labels[0]
 
             if __name__ == "__main__":
-                result = evaluate(first, labels=[2, 1], scores=[1, 2], group=[2])
+                result = evaluate(first, [2, 1], [1, 2], group=[2])
                 loop = loop_for(over_labels, definition_of(first).function, ["labels"], ())
                 print(result.means[first], sum(loop.stats.cache_hits.values()))
             """
@@ -451,8 +449,8 @@ def test_as_python_in_double_precision() -> None:
         return float("".join(repr(float(each)) for each in [power]))
 
     labels = [130, 100]  # 2^130 is beyond float32
-    result = evaluate(spelled_power, labels=labels, scores=[1, 2], group=[2])
+    result = evaluate(spelled_power, labels, [1, 2], group=[2])
     assert not is_compiled(spelled_power, ())
     assert result["SpelledPower"].tolist() == [2.0**100 - 130 / 3]
-    result = evaluate(spelled_power, labels=labels, scores=[2, 1], group=[2])
+    result = evaluate(spelled_power, labels, [2, 1], group=[2])
     assert result["SpelledPower"].tolist() == [2.0**130 - 130 / 3]

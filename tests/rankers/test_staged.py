@@ -119,7 +119,7 @@ def test_fit_chooses_the_best_depths_of_all_and_of_equal_ones_the_cheapest() -> 
             order, cost = by_hand(part, costs, list(depths), 80.0)
             spent += cost / 30
             scores += [-order.index(row) for row in range(25)]
-        found = evaluate("nDCG@5", labels=labels, scores=scores, group=sizes)
+        found = evaluate("nDCG@5", labels, scores, group=sizes)
         return next(iter(found.means.values())), -spent
 
     every = {depths: value_and_cost(depths) for depths in product((0, 5, 10, 20, 25), repeat=3)}

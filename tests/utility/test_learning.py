@@ -72,8 +72,8 @@ def test_the_measure_is_the_utility() -> None:
     values = [
         evaluate(
             learned.measure,
-            labels=side.ravel(),
-            scores=-np.tile(np.arange(4.0), 50),
+            side.ravel(),
+            -np.tile(np.arange(4.0), 50),
             group=[4] * 50,
         )[learned.measure]
         for side in (pairs.left, pairs.right)
@@ -185,7 +185,7 @@ def test_usual_tables_are_the_usual_measures() -> None:
     labels = np.array([2, 0, 1])
     for gains, measure in (("exponential", DCG @ 3), ("linear", DCG(gains="linear") @ 3)):
         table = usual_table(3, 3, gains)
-        value = evaluate(measure, labels=labels, scores=[3, 2, 1], group=[3]).means[measure]
+        value = evaluate(measure, labels, [3, 2, 1], group=[3]).means[measure]
         assert table[np.arange(3), labels].sum() == pytest.approx(value)
 
 
@@ -214,7 +214,7 @@ def test_ties_alone_teach_nothing() -> None:
 
 def test_ndcg_of_a_learned_utility_is_1_for_the_best_order() -> None:
     learned = DCGLearn(10.0).fit(judged(random_pairs(500), np.outer(DISCOUNTS, GAINS))).learned_
-    result = evaluate(learned.ndcg, labels=[2, 1, 0, 1], scores=[4, 3, 1, 2], group=[4])
+    result = evaluate(learned.ndcg, [2, 1, 0, 1], [4, 3, 1, 2], group=[4])
     assert result.means[learned.ndcg] == pytest.approx(1.0)
     assert learned.ndcg != nDCG @ 4
 

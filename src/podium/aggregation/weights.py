@@ -42,7 +42,7 @@ def proportional_weights(
     Example:
         >>> from podium.measures import evaluate
         >>> def quality(scores):
-        ...     return evaluate("RR", labels=[0, 1, 0], scores=scores, group=[3])["RR"].mean()
+        ...     return evaluate("RR", [0, 1, 0], scores, group=[3])["RR"].mean()
         >>> proportional_weights([[3, 1], [2, 3], [1, 2]], quality).round(3).tolist()
         [0.333, 0.667]
     """

@@ -253,8 +253,8 @@ def _evaluate_table(
         try:
             return evaluate(
                 measures,
-                labels=float_column(first_column(table, labels, "labels"), labels[0]),
-                scores=float_column(first_column(table, [score], "scores"), score),
+                float_column(first_column(table, labels, "labels"), labels[0]),
+                float_column(first_column(table, [score], "scores"), score),
                 qid=first_column(table, queries, "query ids"),
                 conventions=conventions,
             )

@@ -23,10 +23,11 @@ from podium.cluster.shard_values import (
 from podium.cluster.sources import ShardSetLocation, ShardSource, open_source
 from podium.data.files import Reporter
 from podium.data.formats.parquet_file import open_parquet
+from podium.data.grouping import Grouping
 from podium.data.scored import number_column, query_runs
 from podium.errors import ArgumentError, DataError
 from podium.measures import Conventions, Evaluation, Measure
-from podium.measures import evaluate as evaluate_rows
+from podium.measures.evaluating import evaluate_grouped
 from podium.measures.evaluation import concat_evaluations
 from podium.measures.presets import Measures, resolve_measures
 
@@ -159,10 +160,10 @@ def evaluate_shard(job: _Job, index: int) -> ShardValues:
     if job.threads:
         prepare_worker(job.threads, job.modules)
     by_run: dict[str, list[Evaluation]] = {run: [] for run in job.runs}
-    for rows, scores in _read(job, index):
+    for grouping, labels, scores in _read(job, index):
         for run, run_scores in scores.items():
             by_run[run].append(
-                evaluate_rows(job.measures, scores=run_scores, conventions=job.conventions, **rows)
+                evaluate_grouped(job.measures, grouping, labels, run_scores, job.conventions)
             )
     runs = {run: concat_evaluations(parts) for run, parts in by_run.items()}
     shard = job.source.shards[index]
@@ -181,8 +182,8 @@ def evaluate_shard(job: _Job, index: int) -> ShardValues:
     return ShardValues(queries, sums, counts, written=written)
 
 
-def _read(job: _Job, shard: int) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Parts of a shard: the arguments of ``evaluate`` except scores, and the scores of each run."""
+def _read(job: _Job, shard: int) -> Iterator[tuple[Grouping, Any, dict[str, Any]]]:
+    """Parts of a shard: their queries, labels, and the scores of each run."""
     if any(isinstance(run, bytes) for run in job.runs.values()):
         yield from _score_features(job, shard)
         return
@@ -203,10 +204,10 @@ def _read(job: _Job, shard: int) -> Iterator[tuple[dict[str, Any], dict[str, Any
             labels = number_column(table, job.label, path)
             offsets = np.append(starts, len(table))
             scores = {run: number_column(table, str(name), path) for run, name in job.runs.items()}
-            yield {"labels": labels, "offsets": offsets, "query_ids": ids}, scores
+            yield Grouping(ids, offsets, None), labels, scores
 
 
-def _score_features(job: _Job, shard: int) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def _score_features(job: _Job, shard: int) -> Iterator[tuple[Grouping, Any, dict[str, Any]]]:
     where = job.source.display_url(shard)
     for block in job.source.blocks(shard):
         scores = {
@@ -216,7 +217,7 @@ def _score_features(job: _Job, shard: int) -> Iterator[tuple[dict[str, Any], dic
             for run, origin in job.runs.items()
         }
         labels = block.labels if job.label == "label" else _feature(block, job.label, where)
-        yield {"labels": labels, "offsets": block.offsets, "query_ids": block.query_ids}, scores
+        yield Grouping(block.query_ids, block.offsets, None), labels, scores
 
 
 def _feature(block: Dataset, name: str, where: str) -> Any:

@@ -164,5 +164,5 @@ def _mean_ndcg(data: Dataset, scores: Any) -> float:
     # Gains of 0 and more; the order of tied documents is not the feature's merit.
     labels = data.labels.astype(np.float64) - data.labels.min()
     measure = "nDCG(gains='linear')"
-    means = evaluate(measure, labels=labels, scores=scores, offsets=data.offsets).means
+    means = evaluate(measure, labels, scores, group=data.sizes).means
     return float(means[measure])

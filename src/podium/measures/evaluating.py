@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from podium.data import Dataset, Joined, Judgments, Preferences, Rankings, TableSource
 from podium.data.files import Reporter
+from podium.data.grouping import Grouping
 from podium.data.query_weights import QueryWeights, query_weights
 from podium.data.scored import iter_scored
 from podium.kernels import Doubles
@@ -19,7 +20,7 @@ from podium.measures.compiled.blocks import RankingPlan, blocks
 from podium.measures.compiled.prepared import PreparedMeasure
 from podium.measures.conventions import Conventions
 from podium.measures.evaluation import ByMeasure, Evaluation, concat_evaluations
-from podium.measures.inputs import Inputs, Pairs, comparable_scores, inputs_of
+from podium.measures.inputs import Inputs, Pairs, comparable_scores, grouped_inputs, inputs_of
 from podium.measures.presets import Measures, resolve_measures
 from podium.measures.registry import Measure
 from podium.threads import for_each_query
@@ -27,17 +28,11 @@ from podium.threads import for_each_query
 
 def evaluate(
     measures: Measures,
-    truth: Judgments | Dataset | Joined | Preferences | TableSource | None = None,
+    truth: Judgments | Dataset | Joined | Preferences | TableSource | Pairs | ArrayLike,
     ranking: Rankings | TableSource | ArrayLike | None = None,
     *,
-    labels: ArrayLike | None = None,
-    scores: ArrayLike | None = None,
-    offsets: ArrayLike | None = None,
     qid: Any = None,
     group: ArrayLike | None = None,
-    query_ids: Sequence[str] | None = None,
-    document_ids: Any = None,
-    pairs: Pairs | None = None,
     conventions: Conventions | str | None = None,
     sample_weight: QueryWeights | None = None,
 ) -> Evaluation:
@@ -52,25 +47,21 @@ def evaluate(
         truth: Judgments, preferences, a data set, or judgments already joined with rankings.
             Judgments may also be the name of a file, ``{query: {document: label}}``, a table
             (pandas, Polars, Arrow), or an iterable of named tuples such as ir_measures' ``Qrel``.
-        ranking: Rankings, in any of these forms, or a score for each row of the data set, in the
-            data set's order, which is not the file's if that had a query's rows apart: then give
-            ``scores[data.row_order]``.
-        labels: Or a label for each row: larger is better, NaN means not judged;
-        scores: with a score for each row,
-        offsets: and where each query's rows begin, with the number of rows last;
-        qid: or the query of each row, in any order;
-        group: or the number of rows of each query.
-        query_ids: With ``group`` or ``offsets``, the id of each query.
-        document_ids: An id for each row, for conventions that break ties by it.
-        pairs: Preferences, for measures of them.
+            With ``qid`` or ``group``: a label for each row, where larger is better and NaN means
+            not judged, or ``Pairs`` of rows.
+        ranking: Rankings, in any of these forms, or a score for each row: of the arrays, or of the
+            data set in its order, which is not the file's if that had a query's rows apart: then
+            give ``scores[data.row_order]``.
+        qid: The query of each row of arrays, in any order.
+        group: Or the number of rows of each query.
         conventions: What to do where tools disagree: a tool's name or an object. By default
             those of the tool whose names of measures are used: ``"ndcg_cut_10"`` is trec_eval's
             and so are the measures of ir_measures, ``"nDCG@10"`` is Podium's.
-        sample_weight: Weights for the means, such as how often each query was asked:
+        sample_weight: Weights of queries in the means, such as how often each was asked:
             ``{query id: weight}``, or an array in the order of the evaluation's ``query_ids``.
 
     Example:
-        >>> evaluate("nDCG@3", labels=[0, 1, 2, 0], scores=[1, 1, 1, 0.5], group=[4])
+        >>> evaluate("nDCG@3", [0, 1, 2, 0], [1, 1, 1, 0.5], group=[4])
         Evaluation(1 queries, nDCG@3=0.7825)
         >>> from podium.data import Judgments, Rankings
         >>> judgments = Judgments.from_columns(["q", "q"], ["a", "b"], [2, 0])
@@ -85,12 +76,23 @@ def evaluate(
         {RR: 0.625}
     """
     parsed, chosen = resolve_measures(measures, conventions)
-    inputs = inputs_of(
-        truth, ranking, labels, scores, offsets, qid, group, query_ids, document_ids, pairs
-    )
+    inputs = inputs_of(truth, ranking, qid, group)
     values = measure_all(parsed, chosen, inputs)
     weights = None if sample_weight is None else query_weights(sample_weight, inputs.query_ids)
     return Evaluation(inputs.query_ids, values, chosen, weights)
+
+
+def evaluate_grouped(
+    measures: Sequence[Measure],
+    grouping: Grouping,
+    labels: ArrayLike,
+    scores: ArrayLike,
+    conventions: Conventions,
+) -> Evaluation:
+    """Evaluate rows whose queries are known."""
+    inputs = grouped_inputs(grouping, labels, scores)
+    values = measure_all(measures, conventions, inputs)
+    return Evaluation(inputs.query_ids, values, conventions)
 
 
 def measure_all(
@@ -186,15 +188,9 @@ def evaluate_table(
     """
     columns = (query, label, score)
     parsed, chosen = resolve_measures(measures, conventions)
-    results = [
-        evaluate(
-            parsed,
-            labels=rows.labels,
-            scores=rows.scores,
-            offsets=np.append(rows.starts, len(rows.labels)),
-            query_ids=rows.query_ids,
-            conventions=chosen,
-        )
-        for rows in iter_scored(source, columns, progress=progress)
-    ]
+    results = []
+    for rows in iter_scored(source, columns, progress=progress):
+        offsets = np.append(rows.starts, len(rows.labels))
+        grouping = Grouping(rows.query_ids, offsets, None)
+        results.append(evaluate_grouped(parsed, grouping, rows.labels, rows.scores, chosen))
     return concat_evaluations(results)

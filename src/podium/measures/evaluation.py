@@ -33,7 +33,7 @@ class Evaluation:
     Example:
         >>> from podium.measures import evaluate
         >>> result = evaluate(
-        ...     ["nDCG@3", "RR"], labels=[0, 2, 1, 1, 0], scores=[5, 4, 3, 2, 1], group=[3, 2]
+        ...     ["nDCG@3", "RR"], [0, 2, 1, 1, 0], [5, 4, 3, 2, 1], group=[3, 2]
         ... )
         >>> result
         Evaluation(2 queries, nDCG@3=0.8295, RR=0.75)
@@ -107,9 +107,9 @@ def concat_evaluations(evaluations: Sequence[Evaluation]) -> Evaluation:
 
     Example:
         >>> from podium.measures import evaluate
-        >>> blocks = [([0, 1], ["a"]), ([1, 0], ["b"])]
+        >>> blocks = [([0, 1], ["a", "a"]), ([1, 0], ["b", "b"])]
         >>> parts = [
-        ...     evaluate("RR", labels=labels, scores=[2, 1], group=[2], query_ids=ids)
+        ...     evaluate("RR", labels, [2, 1], qid=ids)
         ...     for labels, ids in blocks
         ... ]
         >>> concat_evaluations(parts)
@@ -169,7 +169,7 @@ class ByMeasure(dict[Measure, _Value]):
 
     Example:
         >>> from podium.measures import evaluate, nDCG
-        >>> means = evaluate("nDCG@10", labels=[1, 0], scores=[2, 1], group=[2]).means
+        >>> means = evaluate("nDCG@10", [1, 0], [2, 1], group=[2]).means
         >>> means[nDCG@10], means["nDCG@10"], means["ndcg_cut_10"], "AP" in means
         (1.0, 1.0, 1.0, False)
     """

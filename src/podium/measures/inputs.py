@@ -29,10 +29,10 @@ from podium.data.frames import is_frame
 from podium.data.grouping import (
     Grouping,
     Strings,
-    as_strings,
     checked_offsets,
     group_rows,
     group_sizes,
+    ungrouped_rows,
 )
 from podium.data.ids import match_rows
 from podium.data.query_rows import ordered_columns
@@ -55,7 +55,7 @@ class Pairs:
     Example:
         >>> from podium.measures import evaluate, ppref
         >>> pairs = Pairs([0, 2], [1, 0], offsets=[0, 2])
-        >>> evaluate(ppref, scores=[0.9, 0.2, 0.1], group=[3], pairs=pairs).means
+        >>> evaluate(ppref, pairs, [0.9, 0.2, 0.1], group=[3]).means
         {ppref: 0.5}
     """
 
@@ -126,14 +126,14 @@ def as_truth(
     """Return judgments, or the data set that a file name stands for if there are plain scores."""
     if isinstance(truth, Judgments | Dataset | Joined | Preferences):
         return truth
-    if isinstance(truth, str | os.PathLike) and _are_scores(ranking):
+    if isinstance(truth, str | os.PathLike) and _are_numbers(ranking):
         data = format_of(truth).read(truth)
         if isinstance(data, Dataset):
             if data.row_order is not None:
                 raise DataError(
                     "its queries are not in one piece each, so scores are in another order",
                     path=truth,
-                    hint="Sort the file by query, or pass labels=, scores= and qid=.",
+                    hint="Sort the file by query, or give its labels, the scores and qid=.",
                 )
             return data
         raise ArgumentError(
@@ -152,30 +152,26 @@ def as_system(
     return as_rankings(ranking)
 
 
-def _are_scores(ranking: Any) -> bool:
-    if isinstance(ranking, Rankings | str | os.PathLike | Mapping) or is_frame(ranking):
+def _are_numbers(values: Any) -> bool:
+    """Whether values are a list or an array, as scores and labels of rows are."""
+    if isinstance(values, Rankings | str | bytes | os.PathLike | Mapping) or is_frame(values):
         return False
-    if isinstance(ranking, Sequence):
-        return bool(len(ranking)) and isinstance(ranking[0], Real)
-    return hasattr(ranking, "__array__")
+    if isinstance(values, Sequence):
+        return bool(len(values)) and isinstance(values[0], Real)
+    return hasattr(values, "__array__")
 
 
-def inputs_of(
-    truth: Judgments | Dataset | Joined | Preferences | TableSource | None,
-    ranking: Rankings | TableSource | ArrayLike | None,
-    labels: ArrayLike | None = None,
-    scores: ArrayLike | None = None,
-    offsets: ArrayLike | None = None,
-    qid: Any = None,
-    group: ArrayLike | None = None,
-    query_ids: Sequence[str] | None = None,
-    document_ids: Any = None,
-    pairs: Pairs | None = None,
-) -> Inputs:
+def inputs_of(truth: Any, ranking: Any, qid: Any = None, group: ArrayLike | None = None) -> Inputs:
     """Convert the arguments of ``evaluate``, in any of their forms, to arrays."""
-    if truth is not None:
-        truth = as_truth(truth, scores if ranking is None else ranking)
-        ranking = as_system(truth, ranking)
+    if qid is not None or group is not None:
+        return _inputs_of_arrays(truth, ranking, qid, group)
+    if truth is None or isinstance(truth, Pairs) or _are_numbers(truth):
+        raise ArgumentError(
+            "the queries of the rows are unknown",
+            hint="Give qid= or group= with labels and scores.",
+        )
+    truth = as_truth(truth, ranking)
+    ranking = as_system(truth, ranking)
     if isinstance(truth, Dataset) and isinstance(ranking, Rankings):
         truth = _judgments_of(truth)
     if isinstance(truth, Judgments) and isinstance(ranking, Rankings):
@@ -183,7 +179,7 @@ def inputs_of(
         truth = ranking.join(truth)
     if isinstance(truth, Preferences) and isinstance(ranking, Rankings):
         _require_common_query(truth, ranking)
-        return _of_preferences(truth, ranking)
+        return _inputs_of_preferences(truth, ranking)
     if isinstance(truth, Joined):
         return _inputs(
             truth.query_ids,
@@ -193,29 +189,60 @@ def inputs_of(
             truth.judged_labels,
             truth.judged_offsets,
             truth.document_ids,
-            pairs,
+            None,
         )
-    if isinstance(truth, Dataset):
-        row_scores = scores if ranking is None else ranking
-        if row_scores is None:
-            raise ArgumentError(
-                "there are no scores", hint="Give one for each row of the data set."
-            )
-        columns = [truth.query_ids, truth.offsets, row_scores, truth.labels, truth.document_ids]
-    elif truth is not None or ranking is not None:
+    if not isinstance(truth, Dataset):
         raise ArgumentError(
             f"cannot evaluate {type(ranking).__name__} by {type(truth).__name__}",
-            hint="Give judgments and rankings, a data set and scores, or labels= and scores=.",
+            hint="Give judgments and rankings, or a data set and scores.",
         )
-    else:
-        if scores is None or (labels is None and pairs is None):
-            raise ArgumentError(
-                "there is nothing to evaluate",
-                hint="Give judgments and rankings, a data set and scores, or labels= and scores=.",
-            )
-        columns = _grouped(labels, scores, offsets, qid, group, query_ids, document_ids)
-    ids, starts, row_scores, row_labels, documents = columns
-    return _inputs(ids, starts, row_scores, row_labels, row_labels, starts, documents, pairs)
+    if ranking is None:
+        raise ArgumentError("there are no scores", hint="Give one for each row of the data set.")
+    grouping = Grouping(truth.query_ids, truth.offsets, None)
+    return grouped_inputs(grouping, truth.labels, ranking, truth.document_ids)
+
+
+def _inputs_of_arrays(truth: Any, scores: Any, qid: Any, group: ArrayLike | None) -> Inputs:
+    """Arrays with a value for each row, or pairs of rows, in queries that the caller gives."""
+    if isinstance(truth, Judgments | Dataset | Joined | Preferences | Mapping | str | os.PathLike):
+        raise ArgumentError(
+            f"qid= and group= are for arrays, and {type(truth).__name__} has queries of its own",
+            hint="Leave them out.",
+        )
+    if truth is None or scores is None:
+        raise ArgumentError(
+            "there is nothing to evaluate", hint="Give a label and a score for each row."
+        )
+    if (qid is None) == (group is None):
+        raise ungrouped_rows(qid)
+    grouping = (
+        group_rows(qid) if group is None else group_sizes(group, len(np.asarray(scores)), None)
+    )
+    if not isinstance(truth, Pairs):
+        return grouped_inputs(grouping, truth, scores)
+    if grouping.order is not None:
+        raise DataError("rows of a query are apart", hint="Give pairs with group=.")
+    offsets = grouping.offsets
+    return _inputs(grouping.query_ids, offsets, scores, None, None, offsets, None, truth)
+
+
+def grouped_inputs(
+    grouping: Grouping, labels: ArrayLike, scores: ArrayLike, document_ids: Strings | None = None
+) -> Inputs:
+    """Labels and scores of rows whose queries are known."""
+    columns = {"scores": _numbers(scores, "scores"), "labels": _numbers(labels, "labels")}
+    columns = ordered_columns(grouping, columns)
+    offsets, ordered = grouping.offsets, columns["labels"]
+    return _inputs(
+        grouping.query_ids,
+        offsets,
+        columns["scores"],
+        ordered,
+        ordered,
+        offsets,
+        document_ids,
+        None,
+    )
 
 
 def _require_common_query(judgments: Judgments | Preferences, rankings: Rankings) -> None:
@@ -241,7 +268,7 @@ def _judgments_of(data: Dataset) -> Judgments:
     return Judgments.from_columns(data.query_id_of_row(), data.document_ids, data.labels)
 
 
-def _of_preferences(preferences: Preferences, rankings: Rankings) -> Inputs:
+def _inputs_of_preferences(preferences: Preferences, rankings: Rankings) -> Inputs:
     """Look up the documents of each pair in their query's list; ties are ignored."""
     strict = preferences.verdicts != 0
     sizes = np.bincount(preferences.query_of_row[strict], minlength=len(preferences))
@@ -271,44 +298,6 @@ def _of_preferences(preferences: Preferences, rankings: Rankings) -> Inputs:
         joined.document_ids,
         pairs,
     )
-
-
-def _grouped(
-    labels: ArrayLike | None,
-    scores: ArrayLike,
-    offsets: ArrayLike | None,
-    qid: Any,
-    group: ArrayLike | None,
-    query_ids: Sequence[str] | None,
-    document_ids: Any,
-) -> list[Any]:
-    """Arrays with the rows of each query together."""
-    if sum(way is not None for way in (offsets, qid, group)) != 1:
-        raise ArgumentError("queries are unknown", hint="Give one of qid=, group= and offsets=.")
-    if offsets is not None:
-        starts = checked_offsets(offsets)
-        ids = np.arange(len(starts) - 1) if query_ids is None else query_ids
-        grouping = Grouping(as_strings(ids, "query ids"), starts, None)
-    elif group is not None:
-        grouping = group_sizes(group, len(np.asarray(scores)), query_ids)
-    else:
-        grouping = group_rows(qid)
-    documents = None if document_ids is None else as_strings(document_ids, "document ids")
-    columns = {
-        "scores": _numbers(scores, "scores"),
-        "labels": None if labels is None else _numbers(labels, "labels"),
-        "document ids": documents,
-    }
-    columns = ordered_columns(grouping, columns)
-    if len(grouping.query_ids) != len(grouping.offsets) - 1:
-        raise DataError("query ids and offsets do not fit", hint="Give one id for each query.")
-    return [
-        grouping.query_ids,
-        grouping.offsets,
-        columns["scores"],
-        columns["labels"],
-        columns["document ids"],
-    ]
 
 
 def _inputs(

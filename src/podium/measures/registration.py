@@ -106,7 +106,7 @@ def measure(
         ...     return total
         >>> from podium.measures import evaluate
         >>> two = [faded_labels, faded_labels(fade=0.1) @ 2]
-        >>> evaluate(two, labels=[0, 3, 1], scores=[0.1, 0.7, 0.2], group=[3]).means
+        >>> evaluate(two, [0, 3, 1], [0.1, 0.7, 0.2], group=[3]).means
         {faded_labels: 3.5, faded_labels(fade=0.1)@2: 3.1}
     """
     if callable(function):

@@ -157,9 +157,7 @@ class StagedRanker:
             order, costs = self._run(depths, grouping, lambda number, at: known[number][at])
             scores = _places(order, grouping)
             ranked = scores if grouping.order is None else scores[grouping.order]
-            evaluation = evaluate(
-                self.measure, labels=ordered, scores=ranked, offsets=grouping.offsets
-            )
+            evaluation = evaluate(self.measure, ordered, ranked, group=sizes)
             ((measure, value),) = evaluation.means.items()
             key = (value if measure.larger_is_better else -value, -float(costs.sum()))
             if key > best:

@@ -84,8 +84,8 @@ class RankingEvaluator(ModelEvaluator):
         conventions = evaluator_config.get("conventions")
         evaluation = evaluate(
             evaluator_config.get("measures", "nDCG@10"),
-            labels=labels,
-            scores=scores,
+            labels,
+            scores,
             qid=query_ids,
             conventions=conventions,
         )

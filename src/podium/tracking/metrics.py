@@ -17,7 +17,7 @@ def metrics_of(evaluation: Evaluation) -> dict[str, float]:
 
     Example:
         >>> from podium.measures import evaluate
-        >>> metrics_of(evaluate("RR@2", labels=[1, 0], scores=[1, 2], group=[2]))
+        >>> metrics_of(evaluate("RR@2", [1, 0], [1, 2], group=[2]))
         {'RR_at_2': 0.5}
     """
     metrics = {}

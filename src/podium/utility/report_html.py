@@ -28,7 +28,7 @@ def report_html(result: UtilityReport) -> str:
     """Format a report as a self-contained HTML page.
 
     Example:
-        >>> from podium.utility import RankingPreferences, report
+        >>> from podium.utility import RankingPreferences, utility_report
         >>> rankings = np.random.default_rng(0).integers(0, 3, (2, 40, 4))
         >>> choices = np.sign(rankings[0].sum(axis=1) - rankings[1].sum(axis=1))
         >>> pairs = RankingPreferences.from_arrays(*rankings, choices)

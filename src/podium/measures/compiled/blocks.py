@@ -157,7 +157,7 @@ def _break_ties(rule: Ties, inputs: Inputs, block: Block) -> None:
         if inputs.document_ids is None:
             raise DataError(
                 "scores are tied, and ties go by document ids, which are unknown",
-                hint="Give document_ids=, or choose conventions with ties='input order'.",
+                hint="Give documents ids, or choose conventions with ties='input order'.",
             )
         order_ties_by_id(*ranking, *string_buffers(inputs.document_ids), rule == "id descending")
     elif rule in ("worst", "best") and inputs.labels is not None:

@@ -41,9 +41,11 @@ class PreparedMeasure:
         """Prepare a measure for some inputs, which must have the labels or pairs that it takes."""
         definition, own = definition_of(measure), conventions.of(measure)
         if definition.on_pairs and inputs.pairs is None:
-            raise ArgumentError(f"{measure!r} is a measure of preferences", hint="Give pairs=.")
+            raise ArgumentError(
+                f"{measure!r} is a measure of preferences", hint="Give preferences."
+            )
         if not definition.on_pairs and inputs.labels is None:
-            raise ArgumentError(f"{measure!r} is a measure of labels", hint="Give labels=.")
+            raise ArgumentError(f"{measure!r} is a measure of labels", hint="Give labels.")
         parameters = {each.name: measure[each.name] for each in definition.parameters}
         cut_off = own.cut_off_of(measure)
         arguments = EvaluationArguments(parameters, cut_off, own, inputs.longest)
