@@ -124,7 +124,7 @@ HEADER = {"podium": "session", "version": 1, "items": ["a", "b"]}
         ([HEADER | {"k": True}], "'k' is True"),
         ([HEADER | {"random_state": -1}], "line 1: seed is -1"),
         ([HEADER | {"budget": "all"}], "'budget' is 'all'"),
-        ([HEADER | {"overlap": {"part": 1}}], "Give share, assessors, seed"),
+        ([HEADER | {"overlap": {"part": 1}}], "Give share, assessors, random_state"),
         (
             [HEADER | {"overlap": {"share": 2, "assessors": 2, "random_state": 0}}],
             "share of pairs is 2",
