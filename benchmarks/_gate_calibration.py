@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 from scipy import stats
@@ -16,8 +16,8 @@ from podium.measures import evaluate, powered_mean
 from podium.measures.comparison.one_sided import mean_above
 from podium.measures.comparison.statistics import weighted_interval
 
-Row = tuple[str, str, int, Sequence[float], Sequence[float], Sequence[float]]
-"""What, its data, how many queries, and the shares with what they may be."""
+Row = tuple[str, str, int, Sequence[float], Sequence[float], Sequence[float], bool]
+"""What, its data, how many queries, the shares with what they may be, whether that is a target."""
 _LEVEL = 0.05
 _SHIFT = 2.6
 """Standard errors that systems are beyond the margin where power is compared: some 80 % by t."""
@@ -28,7 +28,7 @@ def gate_calibration(quick: bool) -> Iterator[Row]:
     if TREC.exists():
         yield from _requirements(15 if quick else 600)
     yield from _powered(150 if quick else 20_000)
-    yield from _weighted(300 if quick else 10_000)
+    yield from _weighted(150 if quick else 3_000)
 
 
 def _requirements(repeats: int) -> Iterator[Row]:
@@ -62,13 +62,21 @@ def _requirements(repeats: int) -> Iterator[Row]:
             data = f"DL21, {measure}"
             most = _most(0.05, repeats * len(pairs))
             mean = float(np.mean(passed))
-            yield "false passes at the margin, mean", data, queries, [mean], [0.0], [most]
+            yield "false passes at the margin, mean", data, queries, [mean], [0.0], [most], True
             if repeats >= 100:
                 most = _most(0.10, repeats, 0.95)
-                yield "false passes, worst pair", data, queries, [max(passed)], [0.0], [most]
+                yield "false passes, worst pair", data, queries, [max(passed)], [0.0], [most], True
             if by_t:
                 share = [shown / by_t]
-                yield "power against the t-test alone", data, queries, share, [0.9], [math.inf]
+                yield (
+                    "power against the t-test alone",
+                    data,
+                    queries,
+                    share,
+                    [0.9],
+                    [math.inf],
+                    True,
+                )
 
 
 def _most(share: float, repeats: int, confidence: float = 0.999) -> float:
@@ -90,24 +98,64 @@ def _powered(repeats: int) -> Iterator[Row]:
                 means[number] = result.mean
             least = float(stats.binom.ppf(0.001, repeats, 0.92)) / repeats
             what = "prediction-powered intervals"
-            yield what, data, queries, [covered / repeats], [least], [1.0]
+            yield what, data, queries, [covered / repeats], [least], [1.0], True
             bias = float(means.mean()) / rate
             error = 3.3 * float(means.std()) / math.sqrt(repeats) / rate
             ends = [0.97 - error], [1.03 + error]
-            yield "prediction-powered mean over the truth", data, queries, [bias], *ends
+            yield "prediction-powered mean over the truth", data, queries, [bias], *ends, True
 
 
 def _weighted(repeats: int) -> Iterator[Row]:
-    """Log-normal weights; queries differ alike, or as much more as they are heavier."""
-    for relation, power in (("alike", 0.0), ("heavy ones more", 1.0)):
-        for queries in (10, 20, 50, 200):
-            random = np.random.default_rng([23, queries])
-            covered = 0
-            for _ in range(repeats):
-                weights = np.exp(random.standard_normal(queries))
-                values: Doubles = weights**power * random.standard_normal(queries)
-                _, low, high = weighted_interval(values, weights)
-                covered += low <= 0.0 <= high
-            least = float(stats.binom.ppf(0.001, repeats, 0.93)) / repeats
-            what = "interval of a weighted mean"
-            yield what, relation, queries, [covered / repeats], [least], [1.0]
+    """Means of weighted queries with just these weights, and of queries drawn at random.
+
+    The values vary alike; or as much more as queries are heavier; or the heaviest twentieth loses,
+    of which a random sample may have none: what it says of all is no target.
+    """
+    for weights, relation in product(
+        _WEIGHTS, ("vary alike", "heavy ones vary more", "heavy ones lose")
+    ):
+        for drawn in (False, True) if relation == "heavy ones lose" else (False,):
+            for queries in (10, 20, 50, 200):
+                random = np.random.default_rng([23, queries])
+                data = f"{weights}, {relation}{', drawn at random' if drawn else ''}"
+                every = _WEIGHTS[weights](2000 if drawn else queries)
+                means, deviations = np.zeros(len(every)), np.ones(len(every))
+                if relation == "heavy ones vary more":
+                    deviations = every / every.max()
+                elif relation == "heavy ones lose":
+                    heavy = max(1, len(every) // 20)
+                    means[:heavy], means[heavy:], deviations = -0.3, 0.05, 0.1 * deviations
+                truth = float(every @ means / every.sum())
+                covered = passed = 0
+                for _ in range(repeats):
+                    rows = random.integers(0, 2000, queries) if drawn else np.arange(queries)
+                    values: Doubles = means[rows] + deviations[rows] * random.standard_normal(
+                        queries
+                    )
+                    _, low, high = weighted_interval(values, every[rows])
+                    covered += not high < truth and not low > truth
+                    passed += mean_above(values, truth, _LEVEL, -0.6, every[rows]).p_value < _LEVEL
+                least = float(stats.binom.ppf(0.001, repeats, 0.93)) / repeats
+                what = "interval of a weighted mean"
+                yield what, data, queries, [covered / repeats], [least], [1.0], not drawn
+                if relation == "heavy ones lose":
+                    most = _most(0.05, repeats)
+                    what = "false passes at the margin, weighted"
+                    yield what, data, queries, [passed / repeats], [0.0], [most], not drawn
+
+
+def _log_normal(queries: int) -> Doubles:
+    return np.exp(stats.norm.isf((np.arange(queries) + 0.5) / queries))
+
+
+def _zipf(queries: int) -> Doubles:
+    return 1.0 / np.arange(1, queries + 1)
+
+
+def _half_by_few(queries: int) -> Doubles:
+    few = max(1, queries // 20)
+    return np.repeat([queries / few - 1.0, 1.0], [few, queries - few])
+
+
+_WEIGHTS = {"log-normal": _log_normal, "Zipf": _zipf, "5 % have half": _half_by_few}
+"""Weights of so many queries, the heaviest first."""

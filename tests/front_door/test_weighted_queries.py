@@ -1,5 +1,6 @@
 """``sample_weight=``: weighted means, and what can be tested about them."""
 
+import json
 from itertools import product
 from typing import Any
 
@@ -9,6 +10,7 @@ import polars as pl
 import pytest
 
 import podium
+from podium.measures import Comparison, as_html, as_json, as_latex, as_markdown
 from podium.measures.comparison.statistics import paired_difference, weighted_interval
 from podium.measures.evaluation import concat_evaluations
 
@@ -173,3 +175,40 @@ def test_the_test_keeps_its_level_under_any_weights() -> None:
         rejected += found.p_values["randomization"] <= 0.05
     assert rejected / 1000 <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 1000)
     assert rejected / 1000 >= 0.05 - 4 * np.sqrt(0.05 * 0.95 / 1000)
+
+
+def weighted_by(weights: Any) -> Comparison:
+    truth = {f"q{number:02d}": {"a": 1} for number in range(len(weights))}
+    runs = {"old": {query: {"b": 2.0, "a": 1.0} for query in truth}, "new": truth}
+    return podium.compare("RR", truth, runs, sample_weight=weights)
+
+
+def test_every_report_warns_where_few_queries_have_the_weight() -> None:
+    """40 queries of weight 1 and two of 20: (80)² / (40 + 800) equal ones, two with half of it."""
+    found = weighted_by([1.0] * 40 + [20.0] * 2)
+    equal = 80**2 / 840
+    sentence = f"of 42 queries are worth {equal:.1f} equal ones, and 2 queries have half of the"
+    for written in (
+        str(found),
+        as_markdown(found),
+        as_html(found),
+        as_json(found),
+        as_latex(found),
+    ):
+        assert sentence in " ".join(written.split())
+    assert len(json.loads(as_json(found))["warnings"]) == 1
+    assert "queries with just these weights" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("weights", "warned"),
+    [
+        ([1.0] * 8, False),
+        ([1.0, 2.0] * 8, False),  # 24² / 40 = 14.4 of 16
+        ([1.0, 3.0, 1.0, 5.0] * 10, False),  # 100² / 360 = 27.8 of 40
+        ([1.0] * 12 + [4.0] * 4, True),  # 28² / 76 = 10.3 of 16
+        ([1.0] * 270 + [9.0] * 30, True),  # 540² / 2700 = 108 of 300, but a tenth has half
+    ],
+)
+def test_even_weights_are_not_warned_of(weights: list[float], *, warned: bool) -> None:
+    assert ("equal ones" in str(weighted_by(weights))) == warned

@@ -47,10 +47,10 @@ def compare(
         test: The test that decides significance; the others are computed when they are read.
         random_state: Seed of the randomization test, which is exact for up to 36 queries.
         sample_weight: Weights of the queries, as ``evaluate`` takes them. Means, intervals and
-            effects are weighted; queries of weight 0 are left out. Only the randomization test is
-            computed, of the weighted differences: whether they are as large as if the two systems'
-            results had been swapped at random in each query. The other tests, Tukey's correction
-            and coherence have no weighted form here.
+            effects are weighted, and are of queries with just these weights; those of weight 0 are
+            left out. Only the randomization test is computed, of the weighted differences: whether
+            they are as large as if the two systems' results had been swapped at random in each
+            query. The other tests, Tukey's correction and coherence have no weighted form here.
 
     Example:
         >>> judgments = Judgments.from_columns(["q1", "q1", "q2"], ["a", "b", "a"], [2, 1, 1])

@@ -59,7 +59,8 @@ def mean_above(
     share q of all queries at the least value possible and the others as they are here, the mean is
     at the bound; n queries miss all of these with the chance (1 - q)^n.
 
-    With weights, errors are those of ``weighted_interval``.
+    With weights, errors are those of ``weighted_interval``, and a query that is not here may be as
+    heavy as the heaviest; nothing is said of heavier ones.
 
     Args:
         values: One per query.

@@ -20,6 +20,7 @@ from podium.measures.comparison.statistics import (
     Difference,
     OnRequest,
     TestName,
+    effective_queries,
     holm,
     paired_difference,
     tukey,
@@ -37,6 +38,9 @@ from podium.reports.figure import Figure
 
 _MOVED = 5
 """How many of the queries that gained most, and of those that lost most, are named."""
+_FEW = 20
+"""Weights that are worth fewer equal ones are warned of, as are those that a tenth of the queries
+have half of."""
 
 
 @dataclass(frozen=True)
@@ -384,8 +388,8 @@ def notes(comparison: Comparison) -> list[str]:
         f"Conventions: {comparison.conventions}.",
         f"* p < 0.05 by the {_test_in_words(comparison)}, Holm-corrected over systems; {tukey}"
         "effect is Cohen's d of the differences.",
-        "Means, intervals, effects and the test are weighted by query; wins, ties and losses are "
-        "numbers of queries."
+        "Means, intervals, effects and the test are weighted by query, and are of queries with "
+        "just these weights; wins, ties and losses are numbers of queries."
         if weighted
         else "coherent: the share of a family of sensible gains and discounts, the measure's own "
         "among them, under which the same system is ahead; 'all' means that no increasing gains "
@@ -404,12 +408,30 @@ def notes(comparison: Comparison) -> list[str]:
 
 def warnings(comparison: Comparison) -> list[str]:
     """Return what readers of every format have to know, programs among them."""
-    if not comparison.left_out:
+    weights, sentences = comparison.query_weights, []
+    if comparison.left_out:
+        no_weight = "" if weights is None else ", or weight 0"
+        sentences.append(
+            f"{comparison.left_out} of {comparison.left_out + len(comparison.query_ids)} queries "
+            f"are left out: no value for one of the systems{no_weight}."
+        )
+    if weights is not None:
+        sentences += _weight_warnings(weights)
+    return sentences
+
+
+def _weight_warnings(weights: Doubles) -> list[str]:
+    """Say where a few queries decide."""
+    count, effective = len(weights), effective_queries(weights)
+    held = np.cumsum(np.sort(weights)[::-1]) / weights.sum()
+    heaviest = int(np.searchsorted(held, 0.5 - 1e-9)) + 1
+    if effective >= min(_FEW, 0.75 * count) and 10 * heaviest > count:
         return []
-    no_weight = "" if comparison.query_weights is None else ", or weight 0"
+    have = "query has" if heaviest == 1 else "queries have"
     return [
-        f"{comparison.left_out} of {comparison.left_out + len(comparison.query_ids)} queries are "
-        f"left out: no value for one of the systems{no_weight}."
+        f"The weights of {count:,} queries are worth {effective:.1f} equal ones, and {heaviest:,} "
+        f"{have} half of the weight or more: intervals and requirements are as uncertain as of so "
+        "few, and do not count heavier queries that are not here."
     ]
 
 

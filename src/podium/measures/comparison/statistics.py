@@ -176,9 +176,11 @@ def weighted_interval(
 ) -> tuple[float, float, float]:
     """Return the weighted mean and the bounds of its confidence interval.
 
-    The error is the jackknife's, which holds where queries of large weight differ more than
-    others; the degrees of freedom are those of Kish's effective number of queries, and with fewer
-    than two of these the bounds are NaN. With equal weights it is ``mean_interval``.
+    It is the interval of the mean over queries with just these weights. Its error is the
+    jackknife's, which holds where the values of heavy queries vary more than others; the degrees of
+    freedom are those of the effective number of queries, and with fewer than two of these the
+    bounds are NaN. Of queries drawn at random it may be far too narrow if heavy ones have another
+    mean, and few are among them. With equal weights it is ``mean_interval``.
 
     Example:
         >>> ends = weighted_interval(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 2.0]))
@@ -199,6 +201,16 @@ def weighted_interval(
     return mean * unit, (mean - half) * unit, (mean + half) * unit
 
 
+def effective_queries(weights: Doubles) -> float:
+    """Return Kish's number: of how many queries of equal weight a mean would vary as much.
+
+    Example:
+        >>> effective_queries(np.array([2.0, 1.0, 1.0])).round(6)
+        2.666667
+    """
+    return float(weights.sum()) ** 2 / float(np.sum(weights**2))
+
+
 def weighted_deviations(values: Doubles, weights: Doubles | None) -> tuple[float, Doubles, float]:
     """Return the mean, how far each value moves it, and the degrees of freedom of its error.
 
@@ -212,7 +224,7 @@ def weighted_deviations(values: Doubles, weights: Doubles | None) -> tuple[float
         return mean, values - mean, count - 1.0
     shares = weights / weights.sum()
     mean = float(shares @ values)
-    freedom = 1.0 / float(np.sum(shares**2)) - 1.0
+    freedom = effective_queries(shares) - 1.0
     if freedom < 1.0 - _TIE:
         return mean, values - mean, 0.0
     return mean, (count - 1) * shares * (values - mean) / (1.0 - shares), freedom
