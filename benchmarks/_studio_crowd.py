@@ -73,7 +73,7 @@ class Seen:
     Attributes:
         token: Of the lease.
         query: The query.
-        pair: The places of the two documents, lower first.
+        pair: The positions of the two documents, lower first.
         user: Who was given it.
         given_at: When it came.
         expires_at: Until when it was theirs.
@@ -97,7 +97,7 @@ class Seen:
 
 @dataclass
 class Crowd:
-    """Many assessors who judge by the truth: the document of the lower place is better.
+    """Many assessors who judge by the truth: the document of the lower position is better.
 
     Attributes:
         project: The project they judge.
@@ -293,5 +293,5 @@ class Crowd:
 
 
 def _pair_of(task: dict[str, Any]) -> list[int]:
-    """The places of a task's documents, which their titles tell: the API names them at random."""
+    """The positions of a task's documents, from their titles: the API has random references."""
     return [int(side["documents"][0]["title"].rpartition(" ")[2]) for side in task["sides"]]

@@ -23,13 +23,13 @@ BEGIN;
 SELECT queries.*, leases.* FROM queries LEFT JOIN leases ON leases.query_id = queries.id
   AND leases.token = md5(:person::text)::uuid WHERE queries.id = :query
   FOR UPDATE OF queries;
-SELECT entries AS place FROM queries WHERE id = :query \gset
+SELECT entries AS position FROM queries WHERE id = :query \gset
 DELETE FROM leases WHERE token = md5(:person::text)::uuid;
 SELECT token, "left", "right", user_id, expires_at FROM leases
   WHERE query_id = :query AND NOT released;
-INSERT INTO log (query_id, place, user_id, kind, "left", "right", value, purpose, counts, late,
-  token, part, at, seconds) VALUES (:query, :place, :person, 'verdict', :left, 19, 1, 'main', true,
-  false, gen_random_uuid(), 0, 1e9, 2.0);
+INSERT INTO log (query_id, position, user_id, kind, "left", "right", value, purpose, counts, late,
+  token, part, at, seconds) VALUES (:query, :position, :person, 'verdict', :left, 19, 1, 'main',
+  true, false, gen_random_uuid(), 0, 1e9, 2.0);
 INSERT INTO tallies (query_id, user_id, judgments, seconds, last_at)
   VALUES (:query, :person, 1, 2.0, 1e9) ON CONFLICT (query_id, user_id) DO UPDATE SET
   judgments = tallies.judgments + 1, seconds = tallies.seconds + excluded.seconds,

@@ -96,9 +96,9 @@ def _project(engine: Engine, finished: int, more: int) -> int:
     _run(engine, queries, {**values, "name": "new", "count": more})
     _run(
         engine,
-        "INSERT INTO candidates (query_id, place, reference, item, title, text, html, url)"
-        " SELECT id, place, place, 'd' || place, 'T', 'Text', '', '' FROM queries,"
-        " generate_series(0, 1) place WHERE project_id = :project AND name LIKE 'new%'",
+        "INSERT INTO candidates (query_id, position, reference, item, title, text, html, url)"
+        " SELECT id, position, position, 'd' || position, 'T', 'Text', '', '' FROM queries,"
+        " generate_series(0, 1) position WHERE project_id = :project AND name LIKE 'new%'",
         values,
     )
     return project

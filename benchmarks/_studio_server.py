@@ -42,7 +42,7 @@ def create_data(
 ) -> tuple[int, list[str]]:
     """Make tables, people and a project; returns the project and everyone's API token.
 
-    The document of the lower place is always the better one.
+    The document of the lower position is always the better one.
     """
     engine = connect(Settings(database=database))
     upgrade(engine)

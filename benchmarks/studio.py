@@ -235,7 +235,7 @@ def _fill(connection: object, rows: int) -> None:
     )
     execute(
         text(
-            'INSERT INTO log (query_id, place, user_id, kind, "left", "right", value, purpose,'
+            'INSERT INTO log (query_id, position, user_id, kind, "left", "right", value, purpose,'
             " counts, late, token, part, at, seconds) SELECT q, p, 1 + p % 100, 'verdict', p % 20,"
             " 20, 1, 'main', true, false, CAST(lpad(to_hex(q * 1000 + p), 32, '0') AS uuid), 1,"
             " 1e9, 2.0 FROM generate_series(CAST(:first AS bigint), CAST(:last AS bigint)) q,"

@@ -90,8 +90,8 @@ export interface components {
          * @description A document as the project shows it, with the words to highlight; what it hides is empty.
          */
         DocumentOut: {
-            /** Place */
-            place: number;
+            /** Reference */
+            reference: number;
             /** Title */
             title: string;
             /** Url */
@@ -110,13 +110,13 @@ export interface components {
         };
         /**
          * DocumentRef
-         * @description A document to show: `place` names it, at random, and its format tells how to show it.
+         * @description A document to show: `reference` identifies it, at random, and `format` is how to show it.
          *
          *     Title and address are empty where the project hides them.
          */
         DocumentRef: {
-            /** Place */
-            place: number;
+            /** Reference */
+            reference: number;
             /** Title */
             title: string;
             /** Url */

@@ -80,11 +80,11 @@ export class Api {
   }
 
   /** Documents of a query, in as many requests as it takes. */
-  async documents(query: number, places: number[], text: boolean): Promise<DocumentContent[]> {
+  async documents(query: number, references: number[], text: boolean): Promise<DocumentContent[]> {
     const documents: DocumentContent[] = [];
-    for (let start = 0; start < places.length; start += DOCUMENTS_PER_REQUEST) {
-      const some = places.slice(start, start + DOCUMENTS_PER_REQUEST);
-      const named = some.map((place) => `place=${place}`).join("&");
+    for (let start = 0; start < references.length; start += DOCUMENTS_PER_REQUEST) {
+      const some = references.slice(start, start + DOCUMENTS_PER_REQUEST);
+      const named = some.map((reference) => `reference=${reference}`).join("&");
       const path = `/queries/${query}/documents?text=${text}&${named}`;
       documents.push(...(await this.request<DocumentContent[]>(path, { method: "GET" })));
     }
@@ -92,8 +92,8 @@ export class Api {
   }
 
   /** The URL of a document's HTML, for a frame. */
-  documentPageUrl(query: number, place: number): string {
-    return `${this.baseUrl}/queries/${query}/documents/${place}/page`;
+  documentPageUrl(query: number, reference: number): string {
+    return `${this.baseUrl}/queries/${query}/documents/${reference}/page`;
   }
 
   private post<T>(path: string, body: object): Promise<T> {

@@ -85,12 +85,12 @@ export class DocumentsView {
       showHeading(panes[index]!, title, url, []);
       panes[index]!.setAttribute("aria-busy", "true");
     }
-    const places = references.map(({ place }) => place);
-    const contents = await this.fetch(panes[0]!, task, places, true);
+    const named = references.map(({ reference }) => reference);
+    const contents = await this.fetch(panes[0]!, task, named, true);
     await Promise.all(
-      references.map(async ({ place }, index) => {
+      references.map(async ({ reference }, index) => {
         const pane = panes[index]!;
-        const content = contents.get(place);
+        const content = contents.get(reference);
         titles[index] = content?.title || (pane.dataset.label ?? "");
         if (content) await this.showDocument(task, pane, content);
         pane.removeAttribute("aria-busy");
@@ -108,7 +108,7 @@ export class DocumentsView {
     const fields = resultFields(content);
     if (content.format === "html") {
       if (fields) body.append(fields);
-      const url = this.api.documentPageUrl(task.query_id, content.place);
+      const url = this.api.documentPageUrl(task.query_id, content.reference);
       await Promise.all([loadFrame(body, url, name), picturesIn(body)]);
     } else {
       body.append(textRegion(content, name, fields));
@@ -125,17 +125,17 @@ export class DocumentsView {
     const scroller = region(gettext("%(side)s ranking", { side: pane.dataset.label ?? "" }));
     scroller.append(list);
     pane.replaceChildren(scroller);
-    const places = references.map(({ place }) => place);
-    const contents = await this.fetch(pane, task, places, false);
-    for (const reference of references) {
-      const content = contents.get(reference.place);
+    const named = references.map(({ reference }) => reference);
+    const contents = await this.fetch(pane, task, named, false);
+    for (const item of references) {
+      const content = contents.get(item.reference);
       const title = content?.title || gettext("Document");
       const body = createElement("div", { className: "document-body" });
       const heading = createElement("span", { dir: "auto" });
       heading.append(highlightTerms(title, content?.terms ?? []));
       const details = createElement("details", {}, createElement("summary", {}, heading), body);
       details.addEventListener("toggle", () => {
-        if (details.open && !body.hasChildNodes()) void this.open(task, body, reference, title);
+        if (details.open && !body.hasChildNodes()) void this.open(task, body, item, title);
       });
       const fields = content ? resultFields(content) : null;
       list.append(createElement("li", {}, details, ...(fields ? [fields] : [])));
@@ -148,31 +148,31 @@ export class DocumentsView {
   private async open(
     task: Task,
     body: HTMLElement,
-    reference: DocumentRef,
+    item: DocumentRef,
     title: string,
   ): Promise<void> {
-    const contents = await this.fetch(body, task, [reference.place], true);
-    const content = contents.get(reference.place);
+    const contents = await this.fetch(body, task, [item.reference], true);
+    const content = contents.get(item.reference);
     if (content?.format === "html") {
-      const url = this.api.documentPageUrl(task.query_id, reference.place);
+      const url = this.api.documentPageUrl(task.query_id, item.reference);
       await loadFrame(body, url, title);
     } else if (content) {
       body.replaceChildren(textRegion(content, title, null));
     }
   }
 
-  /** Documents by their places; tries until the server answers, and says so in `target`. */
+  /** Documents by their references; tries until the server answers, and says so in `target`. */
   private async fetch(
     target: HTMLElement,
     task: Task,
-    places: number[],
+    references: number[],
     text: boolean,
   ): Promise<Map<number, DocumentContent>> {
     const backoff = new Backoff();
     for (;;) {
       try {
-        const contents = await this.api.documents(task.query_id, places, text);
-        return new Map(contents.map((content) => [content.place, content]));
+        const contents = await this.api.documents(task.query_id, references, text);
+        return new Map(contents.map((content) => [content.reference, content]));
       } catch (error) {
         const message = isRetryable(error)
           ? gettext("Could not load this document. Trying again…")

@@ -95,13 +95,13 @@ class Judges:
 
 
 def truth(task) -> str:
-    """Documents are better the lower their place."""
+    """Documents are better the lower their position."""
     return "left" if task.left < task.right else "right"
 
 
 def read_log(engine, query_id):
     entries = select(LogEntry.__table__).where(LogEntry.query_id == query_id)
-    return reading(engine, lambda c: c.execute(entries.order_by(LogEntry.place)).all())
+    return reading(engine, lambda c: c.execute(entries.order_by(LogEntry.position)).all())
 
 
 def top_of(service, project, query_id):
@@ -131,7 +131,7 @@ def items_of(engine, project):
             select(ProjectQuery.name, QueryCandidate.item)
             .join(QueryCandidate, QueryCandidate.query_id == ProjectQuery.id)
             .where(ProjectQuery.project_id == project)
-            .order_by(ProjectQuery.id, QueryCandidate.place)
+            .order_by(ProjectQuery.id, QueryCandidate.position)
         ).all(),
     )
     return list(map(tuple, rows))
@@ -157,10 +157,10 @@ def say(engine, query, user, *verdicts, purpose="main", counts=True):
 
     def work(connection):
         start = connection.scalar(select(ProjectQuery.entries).where(ProjectQuery.id == query))
-        for place, (left, right, value) in enumerate(verdicts, start):
+        for position, (left, right, value) in enumerate(verdicts, start):
             connection.execute(
                 insert(LogEntry).values(
-                    query_id=query, place=place, user_id=user, kind="verdict", left=left,
+                    query_id=query, position=position, user_id=user, kind="verdict", left=left,
                     right=right, value=value, purpose=purpose, counts=counts, late=False,
                     token=new_token(), part=0, at=time.time(), seconds=3.0,
                 )

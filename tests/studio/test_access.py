@@ -185,7 +185,7 @@ def test_members_of_one_project_cannot_name_parts_of_another(house):
     assert with_more
     for method, path in with_more:
         # Everything numbered 1 belongs to the first project.
-        answer = clients["stranger"].request(method, filled(path, mine), params={"place": 1})
+        answer = clients["stranger"].request(method, filled(path, mine), params={"reference": 1})
         assert answer.status_code in (404, 403), (method, path, answer.text)
     assert project == 1
 

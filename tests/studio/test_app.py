@@ -53,16 +53,16 @@ def test_programs_judge_with_a_token(engine, address):
         while found["state"] == "task":
             task = found["task"]
             shown = [side["documents"][0] for side in task["sides"]]
-            places = [int(each["title"].removeprefix("Title ")) for each in shown]
+            positions = [int(each["title"].removeprefix("Title ")) for each in shown]
             text = client.get(
-                f"/api/v1/projects/{project}/queries/{task['query_id']}/documents/{shown[0]['place']}"
+                f"/api/v1/projects/{project}/queries/{task['query_id']}/documents/{shown[0]['reference']}"
             ).json()
             assert text["terms"] == ["q0"]  # of the query's words, those that the document has
             found = client.post(
                 f"/api/v1/projects/{project}/answers",
                 json={
                     "token": task["token"],
-                    "choice": "left" if places[0] < places[1] else "right",
+                    "choice": "left" if positions[0] < positions[1] else "right",
                     "seconds": 1.5,
                     "tab": "t",
                 },

@@ -144,7 +144,7 @@ def test_a_server_notices_that_the_database_went_back(engine, database, empty_da
     judge(engine, service, project, people, 1)  # the board is in its memory now, with 3 entries
     judge(other, Judges(other), project, people, 1)  # another third entry
     in_transaction(
-        other, lambda c: c.execute(text("UPDATE log SET value = -value WHERE place = 2"))
+        other, lambda c: c.execute(text("UPDATE log SET value = -value WHERE position = 2"))
     )
     service._engine = service.service._engine = other
     query = reading(other, lambda c: c.scalar(select(ProjectQuery.id)))
@@ -175,13 +175,13 @@ def test_a_damaged_backup_is_refused(engine, database, empty_database, tmp_path)
 def test_an_older_backup_is_restored_and_migrated(engine, database, empty_database, tmp_path):
     people = make_people(engine, 1)
     judge(engine, Judges(engine), make_project(engine, people), people, 3)
-    downgrade(engine, "0001")
+    downgrade(engine, "0008")
     made = back_up(engine, Settings(database=database), tmp_path / "b.zip")
-    assert (made.revision, made.log_entries) == ("0001", 3)
+    assert (made.revision, made.log_entries) == ("0008", 3)
     other = connect(Settings(database=empty_database))
     restore(other, Settings(database=empty_database), tmp_path / "b.zip")
     present, newest = revisions(other)
-    assert present == newest != "0001"
+    assert present == newest != "0008"
     assert entries(other) == 3
     other.dispose()
     with zipfile.ZipFile(tmp_path / "n.zip", "w") as file:

@@ -50,7 +50,7 @@ def test_a_changed_answer_replaces_the_earlier_one(engine, service, clock, chang
     clock.now += 100
     token = change(project, ann, task.token, "tie", "too close")
     verdict, undo, new = read_log(engine, task.query.id)
-    assert (undo.kind, undo.undoes, undo.manager_id) == ("undo", verdict.place, None)
+    assert (undo.kind, undo.undoes, undo.manager_id) == ("undo", verdict.position, None)
     assert (new.kind, new.left, new.right, new.value) == ("verdict", verdict.left, verdict.right, 0)
     assert (new.reason, new.seconds, new.at) == ("too close", 2.0, clock.now)
     assert counted(engine, task.query.id) == {ann: 1}

@@ -306,8 +306,8 @@ def test_from_an_empty_database_to_labels_without_a_server(empty_database, tmp_p
         "project", "export", number, "x", "--content", "log", fails=True
     )
     assert "--drop-everything" in podium("migrate", "--down", "base", "--yes", fails=True)
-    assert "--yes" in podium("migrate", "--down", "0001", fails=True)
-    for relative in ("-1", "-3", "0001-1", "0002@base", "BASE", ""):
+    assert "--yes" in podium("migrate", "--down", "0008", fails=True)
+    for relative in ("-1", "-3", "0009-1", "0009@base", "BASE", ""):
         problem = podium("migrate", f"--down={relative}", "--yes", fails=True)
         assert f"There is no revision {relative!r}" in problem
     podium("migrate", "--down", "base", "--yes", "--drop-everything")

@@ -51,7 +51,9 @@ def test_a_project_from_import_to_labels(studio, tmp_path):
     assert project.next().token == asked.token
     following = project.answer(asked, "tie", seconds=3)
     again = project.undo()
-    assert {side[0].place for side in again.sides} == {side[0].place for side in asked.sides}
+    assert {side[0].reference for side in again.sides} == {
+        side[0].reference for side in asked.sides
+    }
     assert following.token != again.token
     count = project.judge(longer)
     assert count > 10

@@ -87,7 +87,7 @@ def test_a_copy_has_settings_queries_and_gold_and_no_judgments(engine, service):
     text = (
         select(QueryCandidate.text)
         .where(QueryCandidate.query_id == rows[0].id)
-        .order_by(QueryCandidate.place)
+        .order_by(QueryCandidate.position)
     )
     assert reading(engine, lambda c: c.scalars(text).first()) == "Text of 0 for q0"
 
@@ -100,7 +100,7 @@ def test_rankings_are_copied(engine):
     columns = Ranking.name, Ranking.items
     for each in (project, copy):
         (query,) = queries_of(engine, each)
-        ranked = select(*columns).where(Ranking.query_id == query.id).order_by(Ranking.place)
+        ranked = select(*columns).where(Ranking.query_id == query.id).order_by(Ranking.position)
         rows = reading(engine, lambda c, ranked=ranked: c.execute(ranked).all())
         assert [(row.name, row[1]) for row in rows] == [("old", [2, 1, 0]), ("new", [0, 1, 2])]
 

@@ -93,7 +93,7 @@ def test_a_discarded_judgment_is_asked_again_and_a_restored_one_counts(engine, s
     assert totals_of(engine, ann) == before
     assert top_of(service, project, query).top == ("d00", "d01")
     last = read_log(engine, query)[-1]
-    assert (last.kind, last.undoes, last.manager_id) == ("undo", undo.place, bob)
+    assert (last.kind, last.undoes, last.manager_id) == ("undo", undo.position, bob)
     with pytest.raises(RefusedError, match="No manager discarded"):
         in_transaction(engine, lambda c: corrections.restore(c, who, query, 0))
     # And once more: discarding what was restored is a new undo of the judgment itself.
@@ -126,7 +126,7 @@ def test_what_was_judged_again_since_is_not_restored(engine, service, judged):
 
 def test_what_people_undid_themselves_is_not_restored(engine, service, judged):
     project, query, ann, who = judged
-    last = read_log(engine, query)[-1].place
+    last = read_log(engine, query)[-1].position
     service.undo(project, ann, new_token(), "t")
     with pytest.raises(RefusedError, match="No manager discarded"):
         in_transaction(engine, lambda c: corrections.restore(c, who, query, last))

@@ -184,10 +184,10 @@ def test_what_is_hidden_is_nowhere_that_assessors_look(engine, database):
         task = client.post(f"{base}/next", json={"tab": "t"})
         refs = [side["documents"][0] for side in task.json()["task"]["sides"]]
         query = task.json()["task"]["query_id"]
-        places = "&".join(f"place={each['place']}" for each in refs)
-        batch = client.get(f"{base}/queries/{query}/documents?{places}")
-        single = client.get(f"{base}/queries/{query}/documents/{refs[0]['place']}")
-        page = client.get(f"{base}/queries/{query}/documents/{refs[0]['place']}/page")
+        references = "&".join(f"reference={each['reference']}" for each in refs)
+        batch = client.get(f"{base}/queries/{query}/documents?{references}")
+        single = client.get(f"{base}/queries/{query}/documents/{refs[0]['reference']}")
+        page = client.get(f"{base}/queries/{query}/documents/{refs[0]['reference']}/page")
         token = task.json()["task"]["token"]
         answer = {"tab": "t", "token": token, "choice": "left", "seconds": 1}
         answered = client.post(f"{base}/answers", json=answer)
@@ -196,12 +196,12 @@ def test_what_is_hidden_is_nowhere_that_assessors_look(engine, database):
             assert response.status_code == 200
             for secret in ("Secret", "sku", "https://s", '"B0', '"B1', '"B2'):
                 assert secret not in response.text
-        assert [each["place"] for each in batch.json()] == [each["place"] for each in refs]
+        assert [each["reference"] for each in batch.json()] == [each["reference"] for each in refs]
         assert batch.json()[0]["terms"] == ["shoes"]  # the query has "shoe"
         (field,) = batch.json()[0]["fields"]
         assert (field["role"], field["text"][-3:]) == ("price", ".50")
         assert history.json()[0]["left"].startswith("Document ")
-        image = client.get(f"{base}/queries/{query}/documents/{refs[0]['place']}/image")
+        image = client.get(f"{base}/queries/{query}/documents/{refs[0]['reference']}/image")
         assert (image.status_code, image.json()["detail"]) == (404, "The document has no picture.")
     rows = queries_of(engine, project)
     assert len(rows) == 1

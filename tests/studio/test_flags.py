@@ -10,7 +10,7 @@ from podium.studio.reporting.pace import pace_of
 
 
 def times(*seconds, characters=400.0):
-    return [[float(place), each, characters] for place, each in enumerate(seconds)]
+    return [[float(position), each, characters] for position, each in enumerate(seconds)]
 
 
 def test_few_judgments_flag_nobody():

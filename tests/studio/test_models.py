@@ -139,7 +139,7 @@ def judge(engine, project, people, choose=truth):
 
 def log_of(engine, query_id):
     statement = select(LogEntry.__table__).where(LogEntry.query_id == query_id)
-    return reading(engine, lambda c: c.execute(statement.order_by(LogEntry.place)).all())
+    return reading(engine, lambda c: c.execute(statement.order_by(LogEntry.position)).all())
 
 
 def test_a_model_beside_two_people(engine, settings, chat, endpoint):
@@ -174,7 +174,7 @@ def test_a_model_beside_two_people(engine, settings, chat, endpoint):
     assert content["figures"]["agreement with people"][0] == 1.0
     assert content["people"] == [str(bob), str(cem)]
     # A judgment that was discarded is none.
-    position = next(entry.place for entry in models if entry.query_id == before[0].id)
+    position = next(entry.position for entry in models if entry.query_id == before[0].id)
     in_transaction(
         engine, lambda c: corrections.discard(c, manager.who, before[0].id, position, None)
     )

@@ -101,7 +101,7 @@ def test_repeated_pairs_come_back_swapped_and_do_not_count(engine, service):
     main = {(row.left, row.right): row for row in rows if row.purpose == Purpose.MAIN}
     assert len(repeats) >= 3
     for row in repeats:
-        assert row.place - main[row.right, row.left].place > 5
+        assert row.position - main[row.right, row.left].position > 5
     assert len({(row.left, row.right) for row in repeats}) == len(repeats)
     assert top_of(service, project, query).top == ("d00", "d01", "d02", "d03", "d04")
 
@@ -169,7 +169,7 @@ def test_candidates_keep_their_order_by_score(engine):
     rows = reading(
         engine,
         lambda c: (
-            c.execute(select(QueryCandidate.item).order_by(QueryCandidate.place)).scalars().all()
+            c.execute(select(QueryCandidate.item).order_by(QueryCandidate.position)).scalars().all()
         ),
     )
     assert project

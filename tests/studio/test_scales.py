@@ -18,7 +18,6 @@ from podium.studio.projects.changes import change_project
 from podium.studio.projects.service import ProjectSettings
 from podium.studio.reporting.log_rows import log_rows
 from podium.studio.store.database import in_transaction, reading
-from podium.studio.store.migrate import downgrade, upgrade
 from podium.studio.store.tables import LogEntry
 from podium.studio.store.tokens import new_token
 from podium.studio.transfer.writers import EXPORT_FORMATS
@@ -146,20 +145,3 @@ def test_replies_are_stored_shown_exported_and_survive_a_change(engine, service)
         ).first(),
     )
     assert tuple(last) == ("verdict", replies)
-
-
-def test_going_back_and_forth_keeps_five_grades(engine, service):
-    (ann,) = make_people(engine, 1)
-    project = make_project(engine, [ann], queries=1, items=3, mode="grades", scale=TEN)
-    for name in ("level 4", "level 9"):
-        given = service.next(project, ann, "t")
-        service.answer(project, ann, given.token, name, seconds=1, tab="t", more=False)
-    downgrade(engine, "0005")
-    upgrade(engine)
-    rows = reading(
-        engine,
-        lambda c: c.execute(select(LogEntry.kind, LogEntry.value).order_by(LogEntry.id)).all(),
-    )
-    assert list(map(tuple, rows)) == [("grade", 4), ("skip", None)]
-    row = row_of(engine, project)
-    assert (row.scale, row.display, row.questions) == ([], [], [])

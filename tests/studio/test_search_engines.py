@@ -105,7 +105,7 @@ def test_candidates_from_search_engines(engine, database, tmp_path, engine_addre
         engine,
         lambda c: c.execute(
             select(QueryCandidate.item, QueryCandidate.text, QueryCandidate.extra).order_by(
-                QueryCandidate.query_id, QueryCandidate.place
+                QueryCandidate.query_id, QueryCandidate.position
             )
         ).all(),
     )

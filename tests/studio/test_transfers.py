@@ -162,7 +162,7 @@ def test_a_run_with_documents(engine, address):
                 QueryCandidate.score,
             )
             .join(QueryCandidate, QueryCandidate.query_id == ProjectQuery.id)
-            .order_by(ProjectQuery.id, QueryCandidate.place)
+            .order_by(ProjectQuery.id, QueryCandidate.position)
         ).all(),
     )
     assert [tuple(row) for row in rows] == [

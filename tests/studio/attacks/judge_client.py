@@ -47,15 +47,15 @@ class JudgeClient:
 
 
 def best(task: dict[str, Any]) -> str:
-    """Documents are better the lower their place; there is something to say of a single one."""
-    places = [side["documents"][0]["place"] for side in task["sides"]]
-    if len(places) == 1:
+    """Documents are better the lower their position; there is something to say of a single one."""
+    positions = [side["documents"][0]["reference"] for side in task["sides"]]
+    if len(positions) == 1:
         return "good"
-    return "left" if places[0] < places[1] else "right"
+    return "left" if positions[0] < positions[1] else "right"
 
 
 def pair(task: dict[str, Any]) -> tuple[int, int, int]:
-    one, other = sorted(side["documents"][0]["place"] for side in task["sides"])
+    one, other = sorted(side["documents"][0]["reference"] for side in task["sides"])
     return task["query_id"], one, other
 
 

@@ -46,7 +46,9 @@ def test_nested_tags_fail_an_import_while_the_server_answers(engine, server):
         query = client.get(f"/api/v1/projects/{project}/queries").json()[0]["id"]
         kept = reading(
             engine,
-            lambda c: c.scalars(select(QueryCandidate.html).order_by(QueryCandidate.place)).all(),
+            lambda c: c.scalars(
+                select(QueryCandidate.html).order_by(QueryCandidate.position)
+            ).all(),
         )
         assert kept == ["<p>fine</p>", "<b>also</b>"]
         reference = reading(engine, lambda c: c.scalar(select(QueryCandidate.reference)))

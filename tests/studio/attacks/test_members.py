@@ -59,9 +59,9 @@ def test_a_documents_name_is_not_its_prior_rank(engine, server):
     rows = reading(
         engine,
         lambda c: c.execute(
-            select(QueryCandidate.place, QueryCandidate.reference, QueryCandidate.title).order_by(
-                QueryCandidate.place
-            )
+            select(
+                QueryCandidate.position, QueryCandidate.reference, QueryCandidate.title
+            ).order_by(QueryCandidate.position)
         ).all(),
     )
     references = [row.reference for row in rows]
@@ -72,9 +72,9 @@ def test_a_documents_name_is_not_its_prior_rank(engine, server):
     with program(engine, server, bob) as assessor:
         task = assessor.post(f"/api/v1/projects/{project}/next", json={"tab": "t"}).json()["task"]
         shown = task["sides"][0]["documents"][0]
-        assert shown["place"] == {row.title: row.reference for row in rows}[shown["title"]]
+        assert shown["reference"] == {row.title: row.reference for row in rows}[shown["title"]]
         documents = f"/api/v1/projects/{project}/queries/{task['query_id']}/documents"
-        assert assessor.get(f"{documents}/{shown['place']}").json()["title"] == shown["title"]
+        assert assessor.get(f"{documents}/{shown['reference']}").json()["title"] == shown["title"]
         unused = next(number for number in range(100) if number not in references)
         assert assessor.get(f"{documents}/{unused}").status_code == 404
 

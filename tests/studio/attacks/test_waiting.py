@@ -127,7 +127,7 @@ def clients(engine, address):
 
 
 def by_place(asked):
-    one, other = (side[0].place for side in asked.sides)
+    one, other = (side[0].reference for side in asked.sides)
     return "left" if one < other else "right"
 
 

@@ -58,7 +58,7 @@ class Truth:
         order = sorted(items)
         random.Random(seed).shuffle(order)
         self.top = tuple(order[:K])
-        self.worth = {item: ITEMS - place for place, item in enumerate(order)}
+        self.worth = {item: ITEMS - position for position, item in enumerate(order)}
         self.worth[order[K + 2]] = self.worth[order[K + 1]]
         self.bad = set(order[-BAD:])
 

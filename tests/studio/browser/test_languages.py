@@ -124,9 +124,9 @@ def _preferred(engine) -> str:
     """The title of the document that the last verdict says is better."""
     with engine.connect() as connection:
         entry = connection.execute(select(LogEntry).order_by(LogEntry.id.desc()).limit(1)).one()
-        place = entry.left if entry.value > 0 else entry.right
+        position = entry.left if entry.value > 0 else entry.right
         return connection.scalar(
             select(QueryCandidate.title).where(
-                QueryCandidate.query_id == entry.query_id, QueryCandidate.place == place
+                QueryCandidate.query_id == entry.query_id, QueryCandidate.position == position
             )
         )

@@ -39,7 +39,7 @@ def test_a_disagreement_is_decided(engine, person_browser):
     page.get_by_role("button", name="Equally good").click()
     expect(page.get_by_role("heading", name="Nothing to decide")).to_be_visible()
     columns = LogEntry.user_id, LogEntry.purpose, LogEntry.value, LogEntry.reason
-    log = reading(engine, lambda c: c.execute(select(*columns).order_by(LogEntry.place)).all())
+    log = reading(engine, lambda c: c.execute(select(*columns).order_by(LogEntry.position)).all())
     assert tuple(log[-1]) == (ann, "adjudicate", 0, "By the guidelines.")
 
 

@@ -437,12 +437,12 @@ class StudioProject:
         )
 
     def _document(self, query: int, document: JsonObject) -> StudioDocument:
-        path = f"{self._path}/queries/{query}/documents/{document['place']}"
+        path = f"{self._path}/queries/{query}/documents/{document['reference']}"
         if document["format"] == "html":
             text = self._studio.send("GET", f"{path}/page").text
         else:
             text = self._studio.call("GET", path)["text"]
-        return StudioDocument(document["place"], document["title"], document["url"], text)
+        return StudioDocument(document["reference"], document["title"], document["url"], text)
 
     def _upload(
         self, source: str, files: Sequence[tuple[str, Path | IO[bytes]]], **more: object

@@ -28,13 +28,13 @@ class StudioDocument:
     """A document of a task.
 
     Attributes:
-        place: The number that identifies it within the task's query.
+        reference: The number that identifies it within the task's query.
         title: Its title.
         url: Its URL.
         text: Its text.
     """
 
-    place: int
+    reference: int
     title: str
     url: str
     text: str

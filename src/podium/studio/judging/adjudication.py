@@ -1,6 +1,6 @@
 """Adjudication: where people disagree, a chosen person decides, who sees the earlier answers.
 
-The decision is an entry of the log. It stands in the place of each answer on that pair, see
+The decision is an entry of the log. It replaces each answer on that pair, see
 `podium.studio.judging.query_state`, and can be undone like any other.
 """
 

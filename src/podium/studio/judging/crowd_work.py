@@ -104,7 +104,7 @@ def check_may_undo(connection: Connection, project_id: int, user_id: int) -> Non
 def _skips(connection: Connection, project_id: int, user_id: int) -> int:
     """How many tasks someone skipped that they did not take back."""
     undo = aliased(LogEntry)
-    undone = exists().where(undo.query_id == LogEntry.query_id, undo.undoes == LogEntry.place)
+    undone = exists().where(undo.query_id == LogEntry.query_id, undo.undoes == LogEntry.position)
     statement = (
         select(func.count())
         .select_from(LogEntry)

@@ -62,11 +62,11 @@ def add_gold(connection: Connection, project: ProjectRow, pairs: list[GoldPair])
         if query_id is None:
             raise DataError(f"there is no query {name!r}", hint="Import the queries first.")
         rows = connection.execute(
-            select(QueryCandidate.item, QueryCandidate.place).where(
+            select(QueryCandidate.item, QueryCandidate.position).where(
                 QueryCandidate.query_id == query_id
             )
         ).all()
-        positions: dict[str, int] = {row.item: row.place for row in rows}
+        positions: dict[str, int] = {row.item: row.position for row in rows}
         present = {
             frozenset((row.left, row.right))
             for row in connection.execute(

@@ -21,7 +21,7 @@ from podium.studio.store.tables import LogEntry, QueryCandidate, Ranking
 
 _LATER = (
     select(
-        LogEntry.place,
+        LogEntry.position,
         LogEntry.user_id,
         LogEntry.kind,
         LogEntry.left,
@@ -37,8 +37,8 @@ _LATER = (
         LogEntry.manager_id,
         LogEntry.replies,
     )
-    .where(LogEntry.query_id == bindparam("query"), LogEntry.place >= bindparam("seen"))
-    .order_by(LogEntry.place)
+    .where(LogEntry.query_id == bindparam("query"), LogEntry.position >= bindparam("seen"))
+    .order_by(LogEntry.position)
 )
 _DOCUMENTS = (
     select(
@@ -50,12 +50,12 @@ _DOCUMENTS = (
         func.length(QueryCandidate.html),
     )
     .where(QueryCandidate.query_id == bindparam("query"))
-    .order_by(QueryCandidate.place)
+    .order_by(QueryCandidate.position)
 )
 _RANKINGS = (
     select(Ranking.name, Ranking.items)
     .where(Ranking.query_id == bindparam("query"))
-    .order_by(Ranking.place)
+    .order_by(Ranking.position)
 )
 
 _SETTINGS = (

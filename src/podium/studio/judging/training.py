@@ -143,24 +143,24 @@ def set_training(
                 f"there is no query {example.query_id!r}", hint="Import the queries first."
             )
         rows = connection.execute(
-            select(QueryCandidate.item, QueryCandidate.place).where(
+            select(QueryCandidate.item, QueryCandidate.position).where(
                 QueryCandidate.query_id == query_id, QueryCandidate.item.in_(example.documents)
             )
         )
-        positions = {row.item: row.place for row in rows}
+        positions = {row.item: row.position for row in rows}
         for item in example.documents:
             if item not in positions:
                 raise DataError(
                     f"query {example.query_id!r} has no document {item!r}",
                     hint="See its candidates.",
                 )
-        places = [positions[item] for item in example.documents]
+        sides = [positions[item] for item in example.documents]
         connection.execute(
             insert(TrainingExample).values(
                 project_id=who.project.id,
                 query_id=query_id,
-                left=places[0],
-                right=places[1] if len(places) > 1 else NO_ITEM,
+                left=sides[0],
+                right=sides[1] if len(sides) > 1 else NO_ITEM,
                 value=example.value,
                 explanation=example.explanation,
             )
@@ -343,7 +343,7 @@ def _clear(connection: Connection, project_id: int) -> None:
 def _asked(project_id: int) -> tuple[ColumnElement[bool], ...]:
     """Which examples are asked: those of a project without withdrawn documents."""
     undo = aliased(LogEntry)
-    is_undone = exists().where(undo.query_id == LogEntry.query_id, undo.undoes == LogEntry.place)
+    is_undone = exists().where(undo.query_id == LogEntry.query_id, undo.undoes == LogEntry.position)
     withdrawn = exists().where(
         LogEntry.query_id == TrainingExample.query_id,
         LogEntry.kind == Kind.WITHDRAW.value,

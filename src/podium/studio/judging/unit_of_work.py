@@ -392,7 +392,7 @@ class LockedQuery:
         """Append an entry to the log, and apply it to the state."""
         columns: JsonObject = {
             "query_id": self.row.id,
-            "place": entry.position,
+            "position": entry.position,
             "user_id": entry.user,
             "kind": entry.kind.value,
             "left": entry.left,

@@ -162,7 +162,9 @@ class ModelRun:
             self._compare(pool, assessor, mode.session, pairs, query_id, at)
             if self.row.scope == "all":
                 discarded = {
-                    frozenset(judged.items[place] for place in (entry.left or 0, entry.right or 0))
+                    frozenset(
+                        judged.items[position] for position in (entry.left or 0, entry.right or 0)
+                    )
                     for entry in _judgments(view)
                     if not view.state.stands(entry.position)
                 }
@@ -297,7 +299,7 @@ class ModelRun:
             now = time.time()
             connection.execute(
                 insert(LogEntry).values(
-                    query_id=query_id, place=query.entries, user_id=self.row.user_id,
+                    query_id=query_id, position=query.entries, user_id=self.row.user_id,
                     kind=kind.value, left=at[items[0]],
                     right=at[items[1]] if len(items) > 1 else None, value=value, undoes=None,
                     purpose=Purpose.MODEL.value, counts=True, late=False, token=new_token(),

@@ -236,7 +236,7 @@ def add_query(
         [
             {
                 "query_id": query_id,
-                "place": position,
+                "position": position,
                 "reference": reference,
                 "item": candidate.document_id,
                 "title": storable(candidate.title),
@@ -325,7 +325,7 @@ def _add_rankings(
         [
             {
                 "query_id": query_id,
-                "place": position,
+                "position": position,
                 "name": ranking[:_MAX_NAME_LENGTH],
                 "items": [positions[item] for item in ranked],
             }

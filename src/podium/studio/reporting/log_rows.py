@@ -120,7 +120,7 @@ class LogRow:
 class _EntryRow(NamedTuple):
     id: int
     query_id: int
-    place: int
+    position: int
     user_id: int
     kind: str
     left: int | None
@@ -140,7 +140,7 @@ class _EntryRow(NamedTuple):
 
 class _UndoRow(NamedTuple):
     query_id: int
-    place: int
+    position: int
     undoes: int
     at: float
     reason: str | None
@@ -165,7 +165,7 @@ def log_rows(
     """
     statement = (
         select(
-            LogEntry.id, LogEntry.query_id, LogEntry.place, LogEntry.user_id, LogEntry.kind,
+            LogEntry.id, LogEntry.query_id, LogEntry.position, LogEntry.user_id, LogEntry.kind,
             LogEntry.left, LogEntry.right, LogEntry.value, LogEntry.purpose, LogEntry.counts,
             LogEntry.token, LogEntry.reason, LogEntry.at, LogEntry.seconds,
             LogEntry.replies, ProjectQuery.name, ProjectQuery.text, User.name,
@@ -195,7 +195,7 @@ def log_rows(
             query_id=row.query_id,
             query_name=row.name,
             query=row.text,
-            position=row.place,
+            position=row.position,
             token=row.token,
             user_id=row.user_id,
             user=row.user_name,
@@ -208,7 +208,7 @@ def log_rows(
             reason=row.reason,
             at=row.at,
             seconds=row.seconds,
-            undone=undone.get((row.query_id, row.place)),
+            undone=undone.get((row.query_id, row.position)),
             replies={
                 asked.get(name, name): str(reply) for name, reply in (row.replies or {}).items()
             },
@@ -244,11 +244,14 @@ def _documents(
     }
     if mode is Mode.RANKINGS:
         names = connection.execute(
-            select(Ranking.query_id, Ranking.place, Ranking.name).where(
+            select(Ranking.query_id, Ranking.position, Ranking.name).where(
                 Ranking.query_id.in_({query for query, _ in positions})
             )
         )
-        return {(query, place): NamedDocument(place, name, None) for query, place, name in names}
+        return {
+            (query, position): NamedDocument(position, name, None)
+            for query, position, name in names
+        }
     return named_documents(connection, positions)
 
 
@@ -259,15 +262,17 @@ def named_documents(
     keys = set(positions)
     rows = connection.execute(
         select(
-            QueryCandidate.query_id, QueryCandidate.place, QueryCandidate.item,
+            QueryCandidate.query_id, QueryCandidate.position, QueryCandidate.item,
             QueryCandidate.title, QueryCandidate.reference,
         ).where(
             QueryCandidate.query_id.in_({query for query, _ in keys}),
-            QueryCandidate.place.in_({place for _, place in keys}),
+            QueryCandidate.position.in_({position for _, position in keys}),
         )
     )  # fmt: skip
     return {
-        (row.query_id, row.place): NamedDocument(row.place, row.title or row.item, row.reference)
+        (row.query_id, row.position): NamedDocument(
+            row.position, row.title or row.item, row.reference
+        )
         for row in rows
     }
 
@@ -276,7 +281,7 @@ def _undone(connection: Connection, queries: set[int]) -> dict[tuple[int, int], 
     """To each answer that is undone, by whom; undos that were undone do not count."""
     statement = (
         select(
-            LogEntry.query_id, LogEntry.place, LogEntry.undoes, LogEntry.at, LogEntry.reason,
+            LogEntry.query_id, LogEntry.position, LogEntry.undoes, LogEntry.at, LogEntry.reason,
             User.name,
         )
         .outerjoin(User, User.id == LogEntry.manager_id)
@@ -287,5 +292,5 @@ def _undone(connection: Connection, queries: set[int]) -> dict[tuple[int, int], 
     return {
         (undo.query_id, undo.undoes): Undone(undo.at, undo.manager, undo.reason)
         for undo in undos
-        if (undo.query_id, undo.place) not in taken_back
+        if (undo.query_id, undo.position) not in taken_back
     }

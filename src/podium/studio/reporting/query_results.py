@@ -179,7 +179,7 @@ def _certainty(judged: JudgedQuery, ranked: list[int]) -> tuple[dict[int, float]
     mode = judged.state.mode
     if not isinstance(mode, PairsMode) or len(judged.items) > _MOST_DOCUMENTS:
         return {}, {}
-    log = mode.log  # with an adjudicator's decisions in place of what people said
+    log = mode.log  # with an adjudicator's decisions instead of what people said
     entries = [log[index] for index in active_entries(log)]
     verdicts = [entry for entry in entries if isinstance(entry, Verdict)]
     if not verdicts:

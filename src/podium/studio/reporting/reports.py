@@ -160,7 +160,7 @@ def _refresh(connection: Connection, project: ProjectRow, query: ProjectQueryRow
     lengths = connection.scalars(
         select(func.length(QueryCandidate.text) + func.length(QueryCandidate.html))
         .where(QueryCandidate.query_id == query.id)
-        .order_by(QueryCandidate.place)
+        .order_by(QueryCandidate.position)
     ).all()
     figures = query_figures(judged, gold, lengths)
     values = {

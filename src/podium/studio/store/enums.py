@@ -26,7 +26,7 @@ class Purpose(StrEnum):
 
     What a language model says (`MODEL`) is kept apart from what people say: it decides neither what
     is asked next nor what a query comes to. Where people disagree, an adjudicator's answer
-    (`ADJUDICATE`) stands in the place of theirs.
+    (`ADJUDICATE`) replaces theirs.
     """
 
     MAIN = "main"

@@ -228,9 +228,9 @@ class QueryCandidate(Base):
     query_id: Mapped[int] = mapped_column(
         ForeignKey("queries.id", ondelete="CASCADE"), primary_key=True
     )
-    place: Mapped[int] = mapped_column(primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
     reference: Mapped[int]
-    """What assessors' browsers call it: drawn at random, for its place may be its prior rank."""
+    """Names it in browsers; drawn at random, because the position may be the prior rank."""
     item: Mapped[str] = mapped_column(String(1000))
     title: Mapped[str] = mapped_column(Text)
     text: Mapped[str] = mapped_column(Text)
@@ -249,7 +249,7 @@ class Ranking(Base):
     query_id: Mapped[int] = mapped_column(
         ForeignKey("queries.id", ondelete="CASCADE"), primary_key=True
     )
-    place: Mapped[int] = mapped_column(primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(String(400))
     items: Mapped[list[int]] = mapped_column(JSON)
 
@@ -325,7 +325,7 @@ class LogEntry(Base):
 
     __tablename__ = "log"
     __table_args__ = (
-        UniqueConstraint("query_id", "place"),
+        UniqueConstraint("query_id", "position"),
         UniqueConstraint("token", "part"),
         # What someone answered, newest first.
         Index("ix_log_user", "user_id", "id"),
@@ -333,7 +333,7 @@ class LogEntry(Base):
 
     id: Mapped[int] = mapped_column(primary_key=True)
     query_id: Mapped[int] = mapped_column(ForeignKey("queries.id", ondelete="CASCADE"))
-    place: Mapped[int]
+    position: Mapped[int]
     """From 0, without gaps in each query."""
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id"))
     kind: Mapped[str] = mapped_column(String(12))
@@ -343,7 +343,7 @@ class LogEntry(Base):
     value: Mapped[int | None] = mapped_column(SmallInteger)
     """The outcome, the grade or the choice."""
     undoes: Mapped[int | None]
-    """The place of the entry that no longer stands."""
+    """The position of the entry that no longer stands."""
     purpose: Mapped[str] = mapped_column(String(10))
     counts: Mapped[bool] = mapped_column(default=True)
     """Whether it takes part in the replay: late answers to what went to others do not."""

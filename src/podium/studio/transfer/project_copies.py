@@ -64,8 +64,8 @@ def copied_gold(connection: Connection, project_id: int, copy_id: int) -> list[G
     rows = connection.execute(
         select(ProjectQuery.name, left.c.item, right.c.item, Gold.outcome)
         .join(Gold, Gold.query_id == ProjectQuery.id)
-        .join(left, (left.c.query_id == Gold.query_id) & (left.c.place == Gold.left))
-        .join(right, (right.c.query_id == Gold.query_id) & (right.c.place == Gold.right))
+        .join(left, (left.c.query_id == Gold.query_id) & (left.c.position == Gold.left))
+        .join(right, (right.c.query_id == Gold.query_id) & (right.c.position == Gold.right))
         .join(copy, (copy.c.project_id == copy_id) & (copy.c.name == ProjectQuery.name))
         .where(ProjectQuery.project_id == project_id, is_copied(left), is_copied(right))
         .order_by(Gold.id)
@@ -99,21 +99,21 @@ def _copied(connection: Connection, query: ProjectQueryRow, withdrawn: set[int])
     rows = connection.execute(
         select(QueryCandidate.__table__)
         .where(QueryCandidate.query_id == query.id)
-        .order_by(QueryCandidate.place)
+        .order_by(QueryCandidate.position)
     ).all()
-    items = {row.place: row.item for row in rows if row.place not in withdrawn}
+    items = {row.position: row.item for row in rows if row.position not in withdrawn}
     candidates = tuple(
         Candidate(
             row.item, title=row.title, text=row.text, html=row.html, url=row.url,
             score=row.score, metadata=row.extra,
         )
         for row in rows
-        if row.place in items
+        if row.position in items
     )  # fmt: skip
     rankings = connection.execute(
         select(Ranking.name, Ranking.items)
         .where(Ranking.query_id == query.id)
-        .order_by(Ranking.place)
+        .order_by(Ranking.position)
     ).all()
     entry = CandidateList(query.name, query.text, candidates, query.description)
     return ImportedQuery(

@@ -73,7 +73,7 @@ class EngineSearch(BaseModel):
 
 
 def bound(template: object, query: str, size: int) -> object:
-    """A template with its values in place, wherever a whole text stands for one.
+    """A template with its values inserted, wherever a whole string stands for one.
 
     Example:
         >>> bound({"q": "{{query}}", "n": "{{size}}"}, 'x", "admin": true', 10)

@@ -328,7 +328,7 @@ def _with_texts(connection: Connection, each: JudgedQuery, ties: bool) -> Candid
     rows = connection.execute(
         select(QueryCandidate.__table__)
         .where(QueryCandidate.query_id == each.query.id)
-        .order_by(QueryCandidate.place)
+        .order_by(QueryCandidate.position)
     ).all()
     candidates = tuple(
         Candidate(
@@ -336,7 +336,7 @@ def _with_texts(connection: Connection, each: JudgedQuery, ties: bool) -> Candid
             score=row.score, label=label_of.get(row.item), metadata=row.extra,
         )
         for row in rows
-        if row.place not in each.state.withdrawn_documents
+        if row.position not in each.state.withdrawn_documents
     )  # fmt: skip
     return CandidateList(each.query.name, each.query.text, candidates, each.query.description)
 

@@ -125,7 +125,7 @@ def next_dispute(request: Request, who: AnyMember) -> NextDisputeOut:
 
 @router.post("/decisions", status_code=201, operation_id="decide")
 def decide(request: Request, who: AnyMember, body: DecisionIn) -> AdjudicationOut:
-    """Decide a disagreement; the decision stands in the place of the answers."""
+    """Decide a disagreement; the decision replaces the answers."""
 
     def work(connection: Connection) -> AdjudicationOut:
         adjudication.decide(

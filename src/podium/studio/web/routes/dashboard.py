@@ -22,7 +22,7 @@ from podium.studio.web.languages import language_of
 
 router = APIRouter(prefix="/api/v1/projects/{project}", tags=["dashboard"])
 
-Place = Annotated[int, Field(ge=0, lt=2**31)]
+Position = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class ReportOut(BaseModel):
@@ -39,12 +39,12 @@ class ReportOut(BaseModel):
 
 
 class AskAgain(BaseModel):
-    """What to ask again: a pair of documents, or a loop of verdicts, by places."""
+    """What to ask again: a pair of documents, or a loop of verdicts, by positions."""
 
     model_config = ConfigDict(extra="forbid")
 
     query: Annotated[int, Field(ge=1, lt=2**62)]
-    loop: list[Place] = Field(min_length=2, max_length=1000)
+    loop: list[Position] = Field(min_length=2, max_length=1000)
 
 
 class AskedAgain(BaseModel):

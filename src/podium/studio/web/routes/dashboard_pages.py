@@ -104,13 +104,16 @@ def _titles(connection: Connection, loops: list[JsonObject]) -> dict[tuple[int, 
     queries = {loop["query"] for loop in loops}
     if not queries:
         return {}
-    body = {(loop["query"], place) for loop in loops for place in loop["loop"]}
+    body = {(loop["query"], position) for loop in loops for position in loop["loop"]}
     rows = connection.execute(
         select(
-            QueryCandidate.query_id, QueryCandidate.place, QueryCandidate.item, QueryCandidate.title
+            QueryCandidate.query_id,
+            QueryCandidate.position,
+            QueryCandidate.item,
+            QueryCandidate.title,
         ).where(
             QueryCandidate.query_id.in_(queries),
-            QueryCandidate.place.in_({place for _, place in body}),
+            QueryCandidate.position.in_({position for _, position in body}),
         )
     ).all()
-    return {(row.query_id, row.place): row.title or row.item for row in rows}
+    return {(row.query_id, row.position): row.title or row.item for row in rows}

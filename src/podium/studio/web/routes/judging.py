@@ -120,12 +120,12 @@ class ReleaseRequest(_Body):
 
 
 class DocumentRef(BaseModel):
-    """A document to show: `place` names it, at random, and its format tells how to show it.
+    """A document to show: `reference` identifies it, at random, and `format` is how to show it.
 
     Title and address are empty where the project hides them.
     """
 
-    place: int
+    reference: int
     title: str
     url: str
     format: Literal["text", "html"]
@@ -215,7 +215,7 @@ class FieldOut(BaseModel):
 class DocumentOut(BaseModel):
     """A document as the project shows it, with the words to highlight; what it hides is empty."""
 
-    place: int
+    reference: int
     title: str
     url: str
     text: str
@@ -321,27 +321,27 @@ def documents(
     request: Request,
     who: AnyMember,
     query: Number,
-    place: Annotated[list[int], Parameter(max_length=_MOST_DOCUMENTS)],
+    reference: Annotated[list[int], Parameter(max_length=_MOST_DOCUMENTS)],
     text: Annotated[bool, Parameter(description="Whether their texts are needed.")] = True,
 ) -> list[DocumentOut]:
-    """Some documents of a query, by their `place`, as the project shows them."""
-    rows = document_rows(request, who, query, place)
+    """Some documents of a query, by their `reference`, as the project shows them."""
+    rows = document_rows(request, who, query, reference)
     if not rows:
         raise RefusedError(404, "The documents do not exist.")
-    shown = [document_out(request, who, query, rows[each]) for each in place if each in rows]
+    shown = [document_out(request, who, query, rows[each]) for each in reference if each in rows]
     return shown if text else [each.model_copy(update={"text": ""}) for each in shown]
 
 
-@router.get("/queries/{query}/documents/{place}")
-def document(request: Request, who: AnyMember, query: Number, place: int) -> DocumentOut:
+@router.get("/queries/{query}/documents/{reference}")
+def document(request: Request, who: AnyMember, query: Number, reference: int) -> DocumentOut:
     """A document as the project shows it."""
-    return document_out(request, who, query, document_row(request, who, query, place))
+    return document_out(request, who, query, document_row(request, who, query, reference))
 
 
-@router.get("/queries/{query}/documents/{place}/page", response_class=HTMLResponse)
-def document_html(request: Request, who: AnyMember, query: Number, place: int) -> HTMLResponse:
+@router.get("/queries/{query}/documents/{reference}/page", response_class=HTMLResponse)
+def document_html(request: Request, who: AnyMember, query: Number, reference: int) -> HTMLResponse:
     """A document's HTML, sanitised, with the query's words marked; scripts run nowhere in it."""
-    row = document_row(request, who, query, place)
+    row = document_row(request, who, query, reference)
     shown = shown_document(who.project.display, row.content)
     # Managers see on other pages what assessors do not.
     markup = row.content.html if who.may(Role.MANAGER) else shown.html
@@ -349,10 +349,12 @@ def document_html(request: Request, who: AnyMember, query: Number, place: int) -
     return document_page(title, markup, terms_in(row.query_text, markup))
 
 
-@router.get("/queries/{query}/documents/{place}/image", response_class=Response)
-async def document_image(request: Request, query: Number, place: int, project: Number) -> Response:
+@router.get("/queries/{query}/documents/{reference}/image", response_class=Response)
+async def document_image(
+    request: Request, query: Number, reference: int, project: Number
+) -> Response:
     """The picture of a document, from this server: browsers call no other."""
-    url = await run_in_threadpool(_image_url, request, project, query, place)
+    url = await run_in_threadpool(_image_url, request, project, query, reference)
     images: ImageStore = request.app.state.images
     # In threads of their own: a slow host keeps nobody from judging.
     picture = await anyio.to_thread.run_sync(
@@ -366,9 +368,9 @@ async def document_image(request: Request, query: Number, place: int, project: N
     return Response(picture.content, media_type=picture.media_type, headers=headers)
 
 
-def _image_url(request: Request, project: int, query: int, place: int) -> str:
+def _image_url(request: Request, project: int, query: int, reference: int) -> str:
     who = member(request, project)
-    row = document_row(request, who, query, place)
+    row = document_row(request, who, query, reference)
     for field in shown_document(who.project.display, row.content).fields:
         if field.role is FieldRole.IMAGE:
             return field.text
@@ -378,21 +380,21 @@ def _image_url(request: Request, project: int, query: int, place: int) -> str:
 class DocumentRow(NamedTuple):
     """A document with the text of its query."""
 
-    place: int
+    reference: int
     content: DocumentContent
     query_text: str
 
 
-def document_row(request: Request, who: Member, query: int, place: int) -> DocumentRow:
+def document_row(request: Request, who: Member, query: int, reference: int) -> DocumentRow:
     """A document of the project, by the number that names it to browsers."""
-    row = document_rows(request, who, query, [place]).get(place)
+    row = document_rows(request, who, query, [reference]).get(reference)
     if row is None:
         raise RefusedError(404, "The document does not exist.")
     return row
 
 
 def document_rows(
-    request: Request, who: Member, query: int, places: list[int]
+    request: Request, who: Member, query: int, references: list[int]
 ) -> dict[int, DocumentRow]:
     """Documents of the project, by the numbers that name them to browsers."""
     statement = (
@@ -410,7 +412,7 @@ def document_rows(
         .where(
             ProjectQuery.project_id == who.project.id,
             QueryCandidate.query_id == query,
-            QueryCandidate.reference.in_([place for place in places if 0 <= place < 2**31]),
+            QueryCandidate.reference.in_([each for each in references if 0 <= each < 2**31]),
         )
     )
     rows = reading(request.app.state.engine, lambda c: c.execute(statement).all())
@@ -426,10 +428,10 @@ def document_out(request: Request, who: Member, query: int, row: DocumentRow) ->
     """A document as the project shows it."""
     shown = shown_document(who.project.display, row.content)
     images: ImageStore = request.app.state.images
-    path = f"/api/v1/projects/{who.project.id}/queries/{query}/documents/{row.place}/image"
+    path = f"/api/v1/projects/{who.project.id}/queries/{query}/documents/{row.reference}/image"
     texts = [field.text for field in shown.fields if field.role is not FieldRole.IMAGE]
     return DocumentOut(
-        place=row.place,
+        reference=row.reference,
         title=shown.title,
         url=shown.url,
         text=shown.text,
@@ -491,7 +493,7 @@ def _ref(project: ProjectRow, document: Document) -> DocumentRef:
     body = shows(display, "text", FieldRole.TEXT)
     markup = document.markup if body else 0
     return DocumentRef(
-        place=document.reference,
+        reference=document.reference,
         title=(document.title or document.item) if shows(display, "title", FieldRole.TITLE) else "",
         url=document.url if shows(display, "url", FieldRole.LINK) else "",
         format="html" if markup else "text",

@@ -131,17 +131,17 @@ def judge(request: Request, who: AnyMember) -> HTMLResponse:
     )
 
 
-@router.get("/projects/{project}/queries/{query}/documents/{place}")
-def document(request: Request, who: AnyMember, query: Number, place: int) -> Response:
+@router.get("/projects/{project}/queries/{query}/documents/{reference}")
+def document(request: Request, who: AnyMember, query: Number, reference: int) -> Response:
     """A document by itself."""
-    row = document_row(request, who, query, place)
+    row = document_row(request, who, query, reference)
     shown = shown_document(who.project.display, row.content)
     if who.may(Role.MANAGER):
         shown = replace(
             shown, title=row.content.title or row.content.item, url=row.content.url,
             text=row.content.text, html=row.content.html,
         )  # fmt: skip
-    frame = f"/api/v1/projects/{who.project.id}/queries/{query}/documents/{place}"
+    frame = f"/api/v1/projects/{who.project.id}/queries/{query}/documents/{reference}"
     values = {
         "document": shown,
         "query_text": row.query_text,

@@ -172,7 +172,7 @@ def assignment(request: Request, who: AManager) -> list[ShareOut]:
 
 @router.post("/assignment", operation_id="assign")
 def assign(request: Request, who: AManager, options: AssignmentOptions) -> list[ShareOut]:
-    """Share the queries that are not done among members, in place of what they had."""
+    """Share the queries that are not done among members, instead of those that they had."""
 
     def work(connection: Connection) -> None:
         sharing.assign_queries(

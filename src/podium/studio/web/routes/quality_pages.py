@@ -181,8 +181,11 @@ def _texts(
     if shown is None:
         return {}
     return {
-        document.place: document_out(
-            request, who, shown.query_id, document_row(request, who, shown.query_id, document.place)
+        document.reference: document_out(
+            request,
+            who,
+            shown.query_id,
+            document_row(request, who, shown.query_id, document.reference),
         )
         for side in shown.sides
         for document in side.documents

@@ -220,11 +220,11 @@ def _answer(
     connection: Connection, who: Member, row: training.ExampleRow, correct: bool
 ) -> ExampleAnswerOut:
     kind = Kind.GRADE if who.project.mode == Mode.GRADES else Kind.VERDICT
-    places = [place for place in (row.left, row.right) if place != NO_ITEM]
-    names = named_documents(connection, [(row.query_id, place) for place in places])
-    titles = [names[row.query_id, place].title for place in places]
+    positions = [side for side in (row.left, row.right) if side != NO_ITEM]
+    names = named_documents(connection, [(row.query_id, position) for position in positions])
+    titles = [names[row.query_id, position].title for position in positions]
     if not shows(who.project.display, "title", FieldRole.TITLE):
-        titles = [""] * len(places)
+        titles = [""] * len(positions)
     return ExampleAnswerOut(
         correct=correct,
         documents=titles,
