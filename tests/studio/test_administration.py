@@ -9,7 +9,7 @@ from sqlalchemy import func, select, update
 
 from podium.studio.accounts.administration import (
     change_password,
-    end_someones_access,
+    end_access_of,
     reset_password,
     set_admin,
 )
@@ -94,7 +94,7 @@ def test_accounts_are_listed_and_changed_by_administrators_only(engine, address,
                 root.patch(f"{path}/{bob}", json={"is_admin": False}, headers=headers)
         # A token that could would outlive its expiry.
         for user in (ann, bob):
-            for own in (f"{path}/{user}/password", f"/accounts/{user}/reset-password"):
+            for own in (f"{path}/{user}/password", f"/accounts/{user}/password"):
                 assert admin.post(own).status_code == 403
             assert admin.patch(f"{path}/{user}", json={"is_admin": True}).status_code == 403
         for change in ({"disabled": True}, {"is_admin": False}):
@@ -204,7 +204,7 @@ def test_a_link_for_a_new_password_ends_with_all_other_access(engine, people):
 
     def work(connection):
         for end in (
-            lambda: end_someones_access(connection, ann, bob),
+            lambda: end_access_of(connection, ann, bob),
             lambda: reset_password(connection, ann, bob),
             lambda: change_password(connection, bob, PASSWORD, "another password"),
         ):
@@ -226,12 +226,15 @@ def test_the_page_of_accounts(address, people):
         browser.sign_in(ANN)
         page = browser.get("/accounts").text
         assert "not verified" in page
-        assert browser.submit(f"/accounts/{bob}/disable").headers["location"] == "/accounts"
+        assert (
+            browser.submit(f"/accounts/{bob}", {"disabled": "true"}).headers["location"]
+            == "/accounts"
+        )
         assert "disabled" in browser.get("/accounts").text
-        assert browser.submit(f"/accounts/{bob}/enable").status_code == 303
-        shown = browser.submit(f"/accounts/{bob}/reset-password").text
+        assert browser.submit(f"/accounts/{bob}", {"disabled": "false"}).status_code == 303
+        shown = browser.submit(f"/accounts/{bob}/password").text
         assert 'class="secret"' in shown
-        assert browser.submit(f"/accounts/{ann}/take-admin").status_code == 409
+        assert browser.submit(f"/accounts/{ann}", {"is_admin": "false"}).status_code == 409
         assert browser.submit(f"/accounts/{bob}/nonsense").status_code == 404
         assert browser.submit(f"/accounts/{bob}/anonymise", {"email": "x"}).status_code == 409
         assert browser.submit(f"/accounts/{bob}/anonymise", {"email": BOB}).status_code == 303

@@ -167,7 +167,7 @@ def test_a_contradiction_is_asked_again(engine, address):
         assert client.post(f"{path}/ask-again", json=wanted).json() == {"verdicts": 3}
         assert client.post(f"{path}/ask-again", json=wanted).status_code == 404
         assert client.post(f"{path}/ask-again", json=wanted | {"query": 10**6}).status_code == 404
-        (row,) = client.get(f"{path}/queries").json()
+        (row,) = client.get(f"{path}/results").json()["queries"]
         assert not row["done"]
         assert row["judgments"] == 0  # none of the three stands, and undo is no judgment
     service = Judges(engine)
@@ -236,5 +236,8 @@ def test_the_button_to_ask_again(engine, address):
         wait_until(lambda: "Contradictions" in browser.get(f"{home}/figures").text)
         assert "Title 0 \u203a Title 1 \u203a Title 2 \u203a Title 0" in browser.get(home).text
         sent = {"query": str(query), "loop": "0,1,2"}
-        assert browser.submit(f"{home}/ask-again", sent).status_code == 303
-        assert browser.submit(f"{home}/ask-again", sent | {"loop": "x"}).status_code == 422
+        assert browser.submit(f"/projects/{project}/ask-again", sent).status_code == 303
+        assert (
+            browser.submit(f"/projects/{project}/ask-again", sent | {"loop": "x"}).status_code
+            == 422
+        )

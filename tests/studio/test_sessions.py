@@ -70,7 +70,7 @@ def test_forms_of_other_sites_change_nothing(engine, browser, ann):
     project = make_project(engine, [ann])
     browser.sign_in(EMAIL)
     csrf = csrf_of(browser)
-    path = f"/projects/{project}/pause"
+    path = f"/projects/{project}/settings"
     assert browser.post(path).status_code == 403
     assert browser.post(path, data={"csrf": "wrong"}).status_code == 403
     assert browser.post(path, data={"csrf": csrf[:-1]}).status_code == 403

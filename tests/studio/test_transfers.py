@@ -269,9 +269,8 @@ def test_exports_of_pairs(engine, address):
         assert entries[0].candidates[0].label == 2
         assert entries[0].candidates[0].text == "Text of 0 for q0"
         content, _ = export(client, project, content="preferences", format="pairs")
-        count = sum(
-            each["judgments"] for each in client.get(f"/api/v1/projects/{project}/queries").json()
-        )
+        rows = client.get(f"/api/v1/projects/{project}/results").json()["queries"]
+        count = sum(each["judgments"] for each in rows)
         assert read_pairs(content).rows == count
         content, _ = export(client, project, content="log", format="jsonl")
         log = [json.loads(line) for line in content]

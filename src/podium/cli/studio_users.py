@@ -124,9 +124,9 @@ def reset_password_command(who: Who, database: Database = None) -> None:
 @user_app.command("end-access")
 def end_access_command(who: Who, database: Database = None) -> None:
     """Sign someone out everywhere and end their API tokens."""
-    from podium.studio.accounts.administration import end_someones_access
+    from podium.studio.accounts.administration import end_access_of
 
-    _change(who, database, lambda c, n: end_someones_access(c, None, n), "is signed out everywhere")
+    _change(who, database, lambda c, n: end_access_of(c, None, n), "is signed out everywhere")
 
 
 @user_app.command("anonymise")

@@ -46,73 +46,41 @@ from podium.studio.web.middleware import RequestMiddleware
 from podium.studio.web.pages import render
 from podium.studio.web.problems import PROBLEMS
 from podium.studio.web.routes import (
-    account_pages,
     accounts,
-    adjudication,
     crowd,
-    crowd_pages,
     dashboard,
-    dashboard_pages,
+    documents,
     health,
     history,
-    history_pages,
-    jobs,
     judging,
-    judging_pages,
     members,
-    members_pages,
     models,
-    models_pages,
-    one_time_links,
     openid,
-    password_resets,
-    project_pages,
     projects,
-    quality_pages,
+    quality,
     results,
-    results_pages,
-    screen_pages,
+    screen,
     signing_in,
-    training,
-    transfer_pages,
+    transfers,
     webhooks,
-    webhooks_pages,
 )
 
-_API = (
+_ROUTES = (
     judging,
+    documents,
     projects,
-    jobs,
+    transfers,
     members,
     dashboard,
     results,
     history,
-    adjudication,
-    training,
+    quality,
     models,
     webhooks,
     crowd,
     accounts,
-)
-_PAGES = (
-    health,
     signing_in,
-    password_resets,
-    judging_pages,
-    project_pages,
-    screen_pages,
-    transfer_pages,
-    openid,
-    members_pages,
-    dashboard_pages,
-    results_pages,
-    history_pages,
-    models_pages,
-    quality_pages,
-    webhooks_pages,
-    crowd_pages,
-    one_time_links,
-    account_pages,
+    screen,
 )
 _PROBE_SECONDS = 2.0
 
@@ -191,11 +159,11 @@ def create_app(settings: Settings, execute: JobExecutor | None = None) -> FastAP
     # Links that sign someone in once: by the digest of their secret, who.
     app.state.one_time = {}
     app.state.provider = OpenIDProvider(settings) if settings.oidc_issuer else None
-    for router in [*(module.router for module in _API), jobs.uploads, training.uploads]:
-        app.include_router(router, responses=PROBLEMS)
-    uploads = [transfer_pages.uploads, models_pages.uploads, quality_pages.uploads]
-    for router in [*(page.router for page in _PAGES), *uploads]:
-        app.include_router(router)
+    for module in _ROUTES:
+        app.include_router(module.routes.api, responses=PROBLEMS)
+        app.include_router(module.routes.pages)
+    for module in (health, openid):
+        app.include_router(module.router)
     app.mount("/static", Assets(), name="static")
     _answer_errors(app)
     app.add_middleware(

@@ -93,7 +93,7 @@ def test_undo_is_no_judgment(engine, judge):
     assert (progress["seconds"], progress["query_left"]) == (0.0, left)
     about = who.client.get(who.path).json()["progress"]
     assert (about["judgments"], about["share"]) == (0, 0.0)
-    assert who.client.get(f"{who.path}/queries").json()[0]["judgments"] == 0
+    assert who.client.get(f"{who.path}/results").json()["queries"][0]["judgments"] == 0
     wait_until(lambda: who.client.get(f"{who.path}/report").json()["content"])
     assert who.client.get(f"{who.path}/report").json()["content"]["times"] == []
     assert len(log(engine)) == 6

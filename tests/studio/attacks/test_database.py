@@ -121,7 +121,7 @@ def test_settings_change_while_an_import_is_under_way(engine, server):
         assert time.monotonic() - started < 30
         ended.set()
         job.result()
-        assert len(client.get(f"{path}/queries").json()) == 1
+        assert len(client.get(f"{path}/results").json()["queries"]) == 1
 
 
 def test_an_import_for_settings_that_were_changed_meanwhile_is_undone(engine, server):

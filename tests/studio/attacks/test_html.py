@@ -43,7 +43,7 @@ def test_nested_tags_fail_an_import_while_the_server_answers(engine, server):
         assert slowest < max(2, (time.monotonic() - begun) / 2)
         job = ended(client, project, _import(client, project, good))
         assert job["state"] == "done", job
-        query = client.get(f"/api/v1/projects/{project}/queries").json()[0]["id"]
+        query = client.get(f"/api/v1/projects/{project}/results").json()["queries"][0]["id"]
         kept = reading(
             engine,
             lambda c: c.scalars(

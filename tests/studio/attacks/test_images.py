@@ -83,10 +83,10 @@ def shown(engine, database, tmp_path):
         image_networks=["127.0.0.0/8"],
     )  # fmt: skip
     with serving(settings) as address, program(engine, address, ann) as client:
-        path = f"/api/v1/projects/{project}/queries"
-        query = client.get(path).json()[0]["id"]
+        path = f"/api/v1/projects/{project}"
+        query = client.get(f"{path}/results").json()["queries"][0]["id"]
         references = in_transaction(engine, _references)
-        yield lambda name: client.get(f"{path}/{query}/documents/{references[name]}/image")
+        yield lambda name: client.get(f"{path}/queries/{query}/documents/{references[name]}/image")
     host.shutdown()
     host.server_close()
 

@@ -61,5 +61,5 @@ def test_an_import_ends_within_its_time(engine, database, tmp_path, projects):
         slow = start_import(client, hostile, "q", 900, HOSTILE)
         job = ended(client, hostile, slow)
         assert (job["state"], "took longer than 1 s" in job["error"]) == ("failed", True)
-        assert client.get(f"/api/v1/projects/{hostile}/queries").json() == []
+        assert client.get(f"/api/v1/projects/{hostile}/results").json()["queries"] == []
         assert list((tmp_path / "files").glob("*.upload")) == []

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from podium.studio.judging.answer_choices import SKIP, choices
 from podium.studio.store.enums import Mode
-from podium.studio.web.routes.judging_pages import answer_buttons
+from podium.studio.web.routes.judging import answer_buttons
 from tests.studio.browser.chromium import let_it_accept, open_task, read_log
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of

@@ -83,7 +83,7 @@ def accounts(connection: Connection, *, search: str = "", after: int = 0) -> lis
     return fetch_all(connection, statement.order_by(User.id).limit(_PAGE), AccountRow)
 
 
-def account_numbered(connection: Connection, user_id: int) -> UserRow:
+def account_by_id(connection: Connection, user_id: int) -> UserRow:
     """An account's row, locked."""
     statement = select(User.__table__).where(User.id == user_id).with_for_update()
     row = fetch_one(connection, statement, UserRow)
@@ -94,7 +94,7 @@ def account_numbered(connection: Connection, user_id: int) -> UserRow:
 
 def set_disabled(connection: Connection, by: int | None, user_id: int, *, disabled: bool) -> None:
     """Disable an account, which signs it out everywhere, or enable it again."""
-    row = account_numbered(connection, user_id)
+    row = account_by_id(connection, user_id)
     if disabled:
         _check_other_admin(connection, row)
         end_access(connection, user_id)
@@ -105,7 +105,7 @@ def set_disabled(connection: Connection, by: int | None, user_id: int, *, disabl
 
 def set_admin(connection: Connection, by: int | None, user_id: int, *, admin: bool) -> None:
     """Grant or revoke the administrator role."""
-    row = account_numbered(connection, user_id)
+    row = account_by_id(connection, user_id)
     if admin:
         check_not_crowd_worker(connection, user_id)
     else:
@@ -117,7 +117,7 @@ def set_admin(connection: Connection, by: int | None, user_id: int, *, admin: bo
 
 def reset_password(connection: Connection, by: int | None, user_id: int) -> str:
     """Set a new password, which is shown once; sessions and API tokens end."""
-    account_numbered(connection, user_id)
+    account_by_id(connection, user_id)
     password = new_secret()[:20]
     connection.execute(
         update(User).where(User.id == user_id).values(password=hash_password(password))
@@ -129,7 +129,7 @@ def reset_password(connection: Connection, by: int | None, user_id: int) -> str:
 
 def change_password(connection: Connection, user_id: int, old: str, new: str) -> None:
     """Change one's own password; all other sessions and API tokens end."""
-    row = account_numbered(connection, user_id)
+    row = account_by_id(connection, user_id)
     if row.password is None:
         raise RefusedError(409, "You sign in with OpenID: change your password there.")
     if check_password(connection, row.email, old) is None:
@@ -139,16 +139,16 @@ def change_password(connection: Connection, user_id: int, old: str, new: str) ->
     record(connection, user_id, None, "changed the password")
 
 
-def end_someones_access(connection: Connection, by: int | None, user_id: int) -> None:
+def end_access_of(connection: Connection, by: int | None, user_id: int) -> None:
     """Sign someone out everywhere and end their API tokens."""
-    account_numbered(connection, user_id)
+    account_by_id(connection, user_id)
     end_access(connection, user_id)
     record(connection, by, None, "ended sessions and API tokens", user=user_id)
 
 
 def anonymise(connection: Connection, by: int | None, user_id: int) -> None:
     """Remove someone's personal data. Their judgments stay, under their account id."""
-    row = account_numbered(connection, user_id)
+    row = account_by_id(connection, user_id)
     _check_other_admin(connection, row)
     end_access(connection, user_id)
     connection.execute(delete(Membership).where(Membership.user_id == user_id))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from sqlalchemy import Connection, func, insert, select, update
@@ -36,7 +37,8 @@ _ID = re.compile(r"[A-Za-z0-9_.-]{1,200}")
 _GONE = Message("This link has expired, or enough people have taken part.")
 
 
-class CrowdLinkRow(NamedTuple):
+@dataclass(frozen=True)
+class CrowdLinkRow:
     """A link, without its secret, and how far its workers are."""
 
     id: int

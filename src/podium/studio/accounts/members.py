@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, func, select, update
@@ -36,7 +37,8 @@ class MemberRow(NamedTuple):
     role: str
 
 
-class ActiveInvitation(NamedTuple):
+@dataclass(frozen=True)
+class ActiveInvitation:
     """An invitation that can still be used."""
 
     id: int

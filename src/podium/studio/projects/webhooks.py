@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, func, insert, select
 
@@ -21,7 +21,8 @@ MOST_WEBHOOKS = 10
 _SHOWN = 50
 
 
-class WebhookRow(NamedTuple):
+@dataclass(frozen=True)
+class WebhookRow:
     """A webhook, without its secret."""
 
     id: int
@@ -29,13 +30,15 @@ class WebhookRow(NamedTuple):
     created_at: float
 
 
-class DeliveryRow(NamedTuple):
-    """Something that a webhook was told, or is to be."""
+@dataclass(frozen=True)
+class DeliveryRow:
+    """Something that was sent to a webhook, or waits to be."""
 
     id: int
-    webhook_id: int
+    webhook: int
     event: str
     state: str
+    """``waiting``, ``sent`` or ``failed``."""
     attempts: int
     next_at: float
     error: str | None

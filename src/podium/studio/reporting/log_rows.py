@@ -21,8 +21,10 @@ _POINTS = {
     2: "much better than", 1: "better than", 0: "about the same as", -1: "worse than",
     -2: "much worse than",
 }  # fmt: skip
+LOG_PAGE = 100
+"""How many answers a page shows."""
 ANSWERS = (Kind.VERDICT, Kind.BAD, Kind.GRADE, Kind.SIDE_BY_SIDE, Kind.SKIP)
-"""What people answer; undos and withdrawals are told with what they undo."""
+"""What people answer; undos and withdrawals are shown with what they undo."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,11 @@ class LogRow:
     replies: dict[str, str]
 
     @property
+    def stands(self) -> bool:
+        """Whether it was not undone."""
+        return self.undone is None
+
+    @property
     def is_judgment(self) -> bool:
         """Whether it is a judgment that can be discarded or restored."""
         return self.kind is not Kind.SKIP
@@ -109,7 +116,7 @@ class LogRow:
     @property
     def can_be_discarded(self) -> bool:
         """Whether it is a judgment that stands."""
-        return self.is_judgment and self.undone is None
+        return self.is_judgment and self.stands
 
     @property
     def can_be_restored(self) -> bool:

@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, Path, Request
+from fastapi import Query as Parameter
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
@@ -45,7 +46,7 @@ _ONLY = {
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-class _Asker:
+class Requester:
     """Who sent a request, and the project it is about, from a row with the columns of both."""
 
     def __init__(
@@ -118,14 +119,16 @@ def _identify(columns: Sequence[ColumnElement[object]]) -> _Statements:
 
 
 _COLUMNS = Project.__table__.columns
-_WHOLE = _identify(list(_COLUMNS))
-_SHORT = _identify([literal("") if column.name == "guidelines" else column for column in _COLUMNS])
+_WITH_GUIDELINES = _identify(list(_COLUMNS))
+_WITHOUT_GUIDELINES = _identify(
+    [literal("") if column.name == "guidelines" else column for column in _COLUMNS]
+)
 """Guidelines can be long, and nobody needs them to take an answer."""
 
 
 def person_of(request: Request) -> Person | None:
     """The person who sent a request, or None; refuses changes without a valid CSRF token."""
-    row = reading(request.app.state.engine, lambda c: _find_row(c, request, 0, _SHORT))
+    row = reading(request.app.state.engine, lambda c: _find_row(c, request, 0, _WITHOUT_GUIDELINES))
     return None if row is None else row.person
 
 
@@ -139,12 +142,14 @@ def signed_in(request: Request) -> Person:
 
 def member(request: Request, project: int) -> Member:
     """The member who sent a request about a project; to others the project does not exist."""
-    return reading(request.app.state.engine, lambda c: _member(c, request, project, _WHOLE))
+    return reading(
+        request.app.state.engine, lambda c: _member(c, request, project, _WITH_GUIDELINES)
+    )
 
 
 def member_in(connection: Connection, request: Request, project: int) -> Member:
     """As `member`, within a transaction; the project's guidelines are not loaded."""
-    return _member(connection, request, project, _SHORT)
+    return _member(connection, request, project, _WITHOUT_GUIDELINES)
 
 
 class UploadRoute(APIRoute):
@@ -174,7 +179,7 @@ def _check_manager(request: Request) -> None:
     )
 
     def work(connection: Connection) -> Member:
-        return _member(connection, request, project, _SHORT, skip_csrf=True)
+        return _member(connection, request, project, _WITHOUT_GUIDELINES, skip_csrf=True)
 
     _at_least(reading(request.app.state.engine, work), Role.MANAGER)
 
@@ -204,7 +209,7 @@ def _find_row(
     statements: _Statements,
     *,
     skip_csrf: bool = False,
-) -> _Asker | None:
+) -> Requester | None:
     """Who asks, or None.
 
     Args:
@@ -218,7 +223,7 @@ def _find_row(
     if header.lower().startswith("bearer "):
         key = digest(header[7:].strip())
         row = fetch_one(
-            connection, statements["token"], _Asker, key=key, now=time.time(), project=project
+            connection, statements["token"], Requester, key=key, now=time.time(), project=project
         )
         if row is None:
             raise RefusedError(401, "This API token is not valid or has expired.")
@@ -228,7 +233,7 @@ def _find_row(
     if not secret:
         return None
     row = fetch_one(
-        connection, statements["cookie"], _Asker, key=digest(secret), now=time.time(),
+        connection, statements["cookie"], Requester, key=digest(secret), now=time.time(),
         project=project,
     )  # fmt: skip
     if row is not None:
@@ -241,19 +246,19 @@ def _find_row(
 
 
 def _note_person(request: Request, person: Person) -> None:
-    """Tell the log who asks, and `podium.studio.web.languages` in which language."""
+    """Store who asks for the log, and their language for `podium.studio.web.languages`."""
     request.state.user = person.id
     request.state.language = person.language
 
 
-def manager(asker: Annotated[Member, Depends(member)]) -> Member:
+def manager(who: Annotated[Member, Depends(member)]) -> Member:
     """Who sent a request that only managers and owners may send."""
-    return _at_least(asker, Role.MANAGER)
+    return _at_least(who, Role.MANAGER)
 
 
-def owner(asker: Annotated[Member, Depends(member)]) -> Member:
+def owner(who: Annotated[Member, Depends(member)]) -> Member:
     """Who sent a request that only owners may send."""
-    return _at_least(asker, Role.OWNER)
+    return _at_least(who, Role.OWNER)
 
 
 def admin(person: Annotated[Person, Depends(signed_in)]) -> Person:
@@ -286,14 +291,21 @@ def check_browser(person: Person) -> None:
         raise RefusedError(403, "Programs cannot do this: sign in with a browser.")
 
 
-def _at_least(asker: Member, role: Role) -> Member:
-    if not asker.may(role):
+def _at_least(who: Member, role: Role) -> Member:
+    if not who.may(role):
         raise RefusedError(403, _ONLY[role])
-    return asker
+    return who
 
 
-AnyPerson = Annotated[Person, Depends(signed_in)]
-AnyMember = Annotated[Member, Depends(member)]
-AManager = Annotated[Member, Depends(manager)]
-AnOwner = Annotated[Member, Depends(owner)]
-AnAdmin = Annotated[Person, Depends(admin)]
+RequiresPerson = Annotated[Person, Depends(signed_in)]
+RequiresMember = Annotated[Member, Depends(member)]
+RequiresManager = Annotated[Member, Depends(manager)]
+RequiresOwner = Annotated[Member, Depends(owner)]
+RequiresAdmin = Annotated[Person, Depends(admin)]
+Number = Annotated[int, Path(ge=1, lt=2**62)]
+"""The number of a row."""
+NEWEST = 2**62
+"""Above the number of every row."""
+Before = Annotated[
+    int | None, Parameter(ge=1, lt=NEWEST, description="Only entries with a lower `id`.")
+]

@@ -11,9 +11,11 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 from markupsafe import Markup
 
-from podium.studio.accounts.identity import Person
+from podium.studio.accounts.identity import Member, Person
 from podium.studio.json_types import JsonObject
+from podium.studio.store.enums import Role
 from podium.studio.translations import Language
+from podium.studio.web.actions import outcome_of
 from podium.studio.web.assets import asset
 from podium.studio.web.languages import keep_choice, language_links, language_of
 from podium.studio.web.words import SKIP_REASONS, WORDS
@@ -85,8 +87,14 @@ def render(
         person: Who looks at it, if they signed in.
         status: The HTTP status.
     """
+    outcome = outcome_of(request)
     page = _templates(language_of(request)).get_template(template).render(
-        **values,
+        **{
+            "problem": outcome.problem,
+            "typed": outcome.typed,
+            "made": outcome.result,
+            **values,
+        },
         person=person,
         csrf=person.csrf if person else "",
         path=request.url.path,
@@ -95,3 +103,15 @@ def render(
     response = HTMLResponse(page, status)
     keep_choice(request, response)
     return response
+
+
+def render_project(
+    request: Request, who: Member, template: str, values: JsonObject
+) -> HTMLResponse:
+    """A page inside a project, with the links that a role has."""
+    return render(
+        request,
+        template,
+        {"project": who.project, "role": who.role, "manages": who.may(Role.MANAGER), **values},
+        person=who.person,
+    )

@@ -1,26 +1,43 @@
-"""Accounts and the server's audit log, for administrators; one's own password and language."""
+"""Accounts and the server's audit log, for administrators; one's own account and API tokens."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Request
 from fastapi import Query as Parameter
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import Request
+from fastapi.responses import RedirectResponse, Response
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from podium.studio.accounts import administration, throttling
-from podium.studio.accounts.identity import Person
+from podium.studio.accounts.audit import record
+from podium.studio.accounts.members import revoke_token, tokens_of
+from podium.studio.accounts.service import check_not_crowd_worker, new_api_token
 from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
-from podium.studio.store.database import in_transaction, reading
+from podium.studio.messages import Message
 from podium.studio.store.text import storable
-from podium.studio.web.access import AnAdmin, AnyPerson, check_browser
-from podium.studio.web.routes.judging import Number
+from podium.studio.translations import languages
+from podium.studio.web.access import (
+    NEWEST,
+    Before,
+    Number,
+    RequiresAdmin,
+    RequiresPerson,
+    check_browser,
+)
+from podium.studio.web.actions import Form, Routes, read, write
+from podium.studio.web.cookies import drop_cookie
+from podium.studio.web.languages import COOKIE as LANGUAGE_COOKIE
+from podium.studio.web.languages import keep_language
+from podium.studio.web.pages import render
 
-router = APIRouter(prefix="/api/v1", tags=["accounts"])
+routes = Routes("accounts")
 
-NEWEST = 2**62
+_AUDIT_PAGE = 100
+_ACCOUNTS_PAGE = 200
+_TOKEN_DAYS = (1, 7, 30, 90, 365)
 
 
 class _Body(BaseModel):
@@ -30,7 +47,7 @@ class _Body(BaseModel):
 class AccountOut(BaseModel):
     """An account."""
 
-    user: int
+    user: int = Field(validation_alias="id")
     name: str
     email: str
     email_verified: bool
@@ -50,8 +67,9 @@ class AccountChange(_Body):
 
 
 class NewPasswordOut(BaseModel):
-    """A password that is told once."""
+    """A password that is shown once."""
 
+    user: int
     password: str
 
 
@@ -68,6 +86,13 @@ class PasswordChange(_Body):
     new: str = Field(max_length=1000)
 
 
+class TokenIn(_Body):
+    """An API token to make."""
+
+    name: Annotated[str, AfterValidator(lambda text: storable(text).strip()[:200])]
+    days: str
+
+
 class LanguageChange(_Body):
     """The language of one's pages and of messages to one."""
 
@@ -80,35 +105,70 @@ class ServerAuditOut(BaseModel):
 
     id: int
     at: float
-    user: int | None
-    who: str | None
-    project: int | None
+    user: int | None = Field(validation_alias="user_id")
+    who: str | None = Field(validation_alias="name")
+    project: int | None = Field(validation_alias="project_id")
     action: str
     details: JsonObject
 
 
-@router.get("/accounts", operation_id="list_accounts")
+@routes.page("/accounts")
+def accounts_page(
+    request: Request,
+    who: RequiresAdmin,
+    search: Annotated[str, Parameter(max_length=200)] = "",
+    after: Annotated[int, Parameter(ge=0, lt=NEWEST)] = 0,
+) -> Response:
+    """All accounts."""
+    rows = list_accounts(request, who, search, after)
+    more = rows[-1].id if len(rows) == _ACCOUNTS_PAGE else None
+    values = {"accounts": rows, "search": search, "more": more}
+    return render(request, "accounts.html", values, person=who)
+
+
+@routes.page("/account")
+def account_page(request: Request, who: RequiresPerson) -> Response:
+    """One's own account."""
+    return render(request, "account.html", {"languages": languages()}, person=who)
+
+
+@routes.page("/audit")
+def audit_page(request: Request, who: RequiresAdmin, before: Before = None) -> Response:
+    """What was done on the server."""
+    rows = list_server_audit(request, who, before or NEWEST, _AUDIT_PAGE)
+    older = rows[-1].id if len(rows) == _AUDIT_PAGE else None
+    return render(request, "server_audit.html", {"rows": rows, "older": older}, person=who)
+
+
+@routes.page("/tokens")
+def tokens_page(request: Request, who: RequiresPerson) -> Response:
+    """One's API tokens."""
+    values = {"tokens": read(request, lambda c: tokens_of(c, who.id)), "days": _TOKEN_DAYS}
+    return render(request, "tokens.html", values, person=who)
+
+
+@routes.action("GET", "/accounts", response_model=list[AccountOut])
 def list_accounts(
     request: Request,
-    _who: AnAdmin,
+    _who: RequiresAdmin,
     search: Annotated[str, Parameter(max_length=200)] = "",
     after: Annotated[int, Parameter(ge=0, lt=NEWEST, description="The last number seen.")] = 0,
-) -> list[AccountOut]:
+) -> list[administration.AccountRow]:
     """Accounts in the order of their numbers, 200 at a time."""
-    rows = reading(
-        request.app.state.engine,
-        lambda c: administration.accounts(c, search=storable(search), after=after),
-    )
-    return [
-        AccountOut(user=row.id, **{name: getattr(row, name) for name in _SHOWN}) for row in rows
-    ]
+    return read(request, lambda c: administration.accounts(c, search=storable(search), after=after))
 
 
-_SHOWN = AccountOut.model_fields.keys() - {"user"}
-
-
-@router.patch("/accounts/{user}", status_code=204, operation_id="change_account")
-def change_account(request: Request, who: AnAdmin, user: Number, change: AccountChange) -> None:
+@routes.action(
+    "PATCH",
+    "/accounts/{user}",
+    form="/accounts/{user}",
+    page=accounts_page,
+    to="/accounts",
+    status_code=204,
+)
+def change_account(
+    request: Request, who: RequiresAdmin, user: Number, change: AccountChange
+) -> None:
     """Disable or enable an account, or make its owner an administrator or no longer one.
 
     An administrator is appointed in a browser only.
@@ -117,93 +177,130 @@ def change_account(request: Request, who: AnAdmin, user: Number, change: Account
         check_browser(who)
 
     def work(connection: Connection) -> None:
-        administration.account_numbered(connection, user)
+        administration.account_by_id(connection, user)
         if change.disabled is not None:
             administration.set_disabled(connection, who.id, user, disabled=change.disabled)
         if change.is_admin is not None:
             administration.set_admin(connection, who.id, user, admin=change.is_admin)
 
-    in_transaction(request.app.state.engine, work)
+    write(request, work)
 
 
-@router.post("/accounts/{user}/password", operation_id="reset_password")
-def reset_password(request: Request, who: AnAdmin, user: Number) -> NewPasswordOut:
+@routes.action(
+    "POST", "/accounts/{user}/password", form="/accounts/{user}/password", page=accounts_page
+)
+def reset_password(request: Request, who: RequiresAdmin, user: Number) -> NewPasswordOut:
     """Give someone a new password. Their sessions and API tokens end.
 
     In a browser only: an API token would live on in that account.
     """
     check_browser(who)
-    word = in_transaction(
-        request.app.state.engine, lambda c: administration.reset_password(c, who.id, user)
-    )
-    return NewPasswordOut(password=word)
+    password = write(request, lambda c: administration.reset_password(c, who.id, user))
+    return NewPasswordOut(user=user, password=password)
 
 
-@router.delete("/accounts/{user}/access", status_code=204, operation_id="end_access")
-def end_access(request: Request, who: AnAdmin, user: Number) -> None:
+@routes.action(
+    "DELETE",
+    "/accounts/{user}/access",
+    form="/accounts/{user}/access/end",
+    page=accounts_page,
+    to="/accounts",
+    status_code=204,
+)
+def end_access(request: Request, who: RequiresAdmin, user: Number) -> None:
     """Sign someone out everywhere and end their API tokens."""
-    in_transaction(
-        request.app.state.engine, lambda c: administration.end_someones_access(c, who.id, user)
-    )
+    write(request, lambda c: administration.end_access_of(c, who.id, user))
 
 
-@router.post("/accounts/{user}/anonymise", status_code=204, operation_id="anonymise_account")
-def anonymise(request: Request, who: AnAdmin, user: Number, confirmation: Anonymisation) -> None:
+@routes.action(
+    "POST",
+    "/accounts/{user}/anonymise",
+    form="/accounts/{user}/anonymise",
+    page=accounts_page,
+    to="/accounts",
+    status_code=204,
+)
+def anonymise_account(
+    request: Request, who: RequiresAdmin, user: Number, confirmation: Anonymisation
+) -> None:
     """Forget who someone is, for good; judgments stay under the account's number."""
-    anonymise_named(request, who, user, confirmation.email)
+
+    def work(connection: Connection) -> None:
+        row = administration.account_by_id(connection, user)
+        if confirmation.email.strip().lower() != row.email:
+            raise RefusedError(409, "Type the account's address to anonymise it for good.")
+        administration.anonymise(connection, who.id, user)
+
+    write(request, work)
 
 
-@router.post("/me/password", status_code=204, operation_id="change_password")
-def change_password(request: Request, who: AnyPerson, change: PasswordChange) -> None:
+@routes.action(
+    "POST",
+    "/me/password",
+    form="/account/password",
+    page=account_page,
+    to="/sign-in",
+    status_code=204,
+)
+def change_password(request: Request, who: RequiresPerson, change: PasswordChange) -> None:
     """Change your password. All your sessions and API tokens end."""
-    engine = request.app.state.engine
     address = request.client.host if request.client else ""
 
     def work(connection: Connection) -> None:
         administration.change_password(connection, who.id, change.old, change.new)
         throttling.take_back(connection, who.id, who.email, address)
 
-    # Whoever found a browser unlocked must not guess the password there.
-    in_transaction(engine, lambda c: throttling.count_attempt(c, who.email, address))
-    in_transaction(engine, work)
+    # Someone who finds a browser unlocked must not guess the password there.
+    write(request, lambda c: throttling.count_attempt(c, who.email, address))
+    write(request, work)
 
 
-@router.put("/me/language", status_code=204, operation_id="set_language")
-def set_language(request: Request, who: AnyPerson, change: LanguageChange) -> None:
+@routes.action("PUT", "/me/language", status_code=204)
+def set_language(request: Request, who: RequiresPerson, change: LanguageChange) -> None:
     """Choose the language of your pages and of messages to you."""
-    in_transaction(
-        request.app.state.engine,
-        lambda c: administration.set_language(c, who.id, change.language),
-    )
+    write(request, lambda c: administration.set_language(c, who.id, change.language))
 
 
-@router.get("/audit", operation_id="list_server_audit")
-def server_audit(
+@routes.pages.post("/account/language")
+def keep_own_language(request: Request, who: RequiresPerson, form: Form) -> Response:
+    """Choose the language; the browser keeps it for when nobody is signed in."""
+    code = str(form.get("language", ""))[:20]
+    set_language(request, who, LanguageChange(language=code))
+    response = RedirectResponse("/account", 303)
+    if code:
+        keep_language(request, response, code)
+    else:
+        drop_cookie(request, response, LANGUAGE_COOKIE)
+    return response
+
+
+@routes.action("GET", "/audit", response_model=list[ServerAuditOut])
+def list_server_audit(
     request: Request,
-    _who: AnAdmin,
+    _who: RequiresAdmin,
     before: Annotated[int, Parameter(ge=1, le=NEWEST)] = NEWEST,
     limit: Annotated[int, Parameter(ge=1, le=1000)] = 100,
-) -> list[ServerAuditOut]:
+) -> list[administration.ServerAuditRow]:
     """What was done on the server apart from judging, newest first."""
-    rows = reading(
-        request.app.state.engine, lambda c: administration.server_audit(c, before, limit)
-    )
-    return [
-        ServerAuditOut(
-            id=row.id, at=row.at, user=row.user_id, who=row.name, project=row.project_id,
-            action=row.action, details=row.details,
-        )
-        for row in rows
-    ]  # fmt: skip
+    return read(request, lambda c: administration.server_audit(c, before, limit))
 
 
-def anonymise_named(request: Request, who: Person, user: int, email: str) -> None:
-    """Anonymise an account, if whoever asks for it can name its address."""
+@routes.action("POST", None, form="/tokens", page=tokens_page)
+def make_token(request: Request, who: RequiresPerson, body: TokenIn) -> str:
+    """Make an API token; it is shown once."""
+    check_browser(who)
+    if not body.name or body.days not in map(str, _TOKEN_DAYS):
+        raise RefusedError(422, Message("Enter a name and an expiry for the token."))
 
-    def work(connection: Connection) -> None:
-        row = administration.account_numbered(connection, user)
-        if email.strip().lower() != row.email:
-            raise RefusedError(409, "Type the account's address to anonymise it for good.")
-        administration.anonymise(connection, who.id, user)
+    def work(connection: Connection) -> str:
+        check_not_crowd_worker(connection, who.id)
+        record(connection, who.id, None, "created an API token", name=body.name)
+        return new_api_token(connection, who.id, body.name, int(body.days))
 
-    in_transaction(request.app.state.engine, work)
+    return write(request, work)
+
+
+@routes.action("POST", None, form="/tokens/{token}/revoke", to="/tokens")
+def end_token(request: Request, who: RequiresPerson, token: Number) -> None:
+    """End an API token."""
+    write(request, lambda c: revoke_token(c, who.id, token))

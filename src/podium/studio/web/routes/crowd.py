@@ -1,19 +1,28 @@
-"""API routes for links for crowd workers."""
+"""Links for crowd workers: for managers, and for the workers who open them."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import Request
+from fastapi.responses import Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from sqlalchemy import Connection, select
 
 from podium.studio.accounts import crowd
-from podium.studio.store.database import in_transaction, reading
+from podium.studio.accounts.throttling import count_use, network
+from podium.studio.store.tables import CrowdLink, Project
 from podium.studio.store.text import storable
-from podium.studio.web.access import AManager, public_url
-from podium.studio.web.routes.judging import Number
+from podium.studio.store.tokens import digest, new_secret
+from podium.studio.web.access import Number, RequiresManager, public_url
+from podium.studio.web.actions import Routes, read, write
+from podium.studio.web.pages import render, render_project
+from podium.studio.web.routes.signing_in import Text, check_form, start_session, with_form_cookie
 
-router = APIRouter(prefix="/api/v1/projects/{project}/crowd-links", tags=["crowd workers"])
+routes = Routes("crowd workers", api="/projects/{project}/crowd-links")
+
+_FREE = 30
+"""How many workers may come from one address before there are delays."""
 
 
 class CrowdLinkIn(BaseModel):
@@ -33,41 +42,67 @@ class CrowdLinkIn(BaseModel):
 
 
 class NewCrowdLinkOut(BaseModel):
-    """A new link; it is told once."""
+    """A new link; it is shown once."""
 
     link: str
 
 
-class CrowdLinkOut(BaseModel):
-    """A link, and how far its workers are."""
-
-    id: int
-    parameter: str
-    code: str
-    judgments: int
-    workers_left: int
-    expires_at: float
-    workers: int
-    completed: int
+@routes.page("/projects/{project}/crowd")
+def links_page(request: Request, who: RequiresManager) -> Response:
+    """All links, and a form that makes one."""
+    values = {"links": list_crowd_links(request, who)}
+    return render_project(request, who, "crowd.html", values)
 
 
-@router.get("", operation_id="list_crowd_links")
-def list_links(request: Request, who: AManager) -> list[CrowdLinkOut]:
+@routes.action("GET", "")
+def list_crowd_links(request: Request, who: RequiresManager) -> list[crowd.CrowdLinkRow]:
     """The links for crowd workers, with the number of those who came and who are done."""
-    rows = reading(request.app.state.engine, lambda c: crowd.links_of(c, who.project.id))
-    return [CrowdLinkOut(**row._asdict()) for row in rows]
+    return read(request, lambda c: crowd.links_of(c, who.project.id))
 
 
-@router.post("", status_code=201, operation_id="make_crowd_link")
-def make_link(request: Request, who: AManager, body: CrowdLinkIn) -> NewCrowdLinkOut:
+@routes.action("POST", "", form="/projects/{project}/crowd", page=links_page, status_code=201)
+def make_crowd_link(request: Request, who: RequiresManager, body: CrowdLinkIn) -> NewCrowdLinkOut:
     """Make a link: the platform adds the parameter with each worker's id to it."""
-    secret = in_transaction(
-        request.app.state.engine, lambda c: crowd.make_link(c, who, **body.model_dump())
-    )
+    secret = write(request, lambda c: crowd.make_link(c, who, **body.model_dump()))
     return NewCrowdLinkOut(link=f"{public_url(request)}/crowd/{secret}")
 
 
-@router.delete("/{link}", status_code=204, operation_id="remove_crowd_link")
-def remove_link(request: Request, who: AManager, link: Number) -> None:
+@routes.action(
+    "DELETE",
+    "/{link}",
+    form="/projects/{project}/crowd/{link}/remove",
+    to="/projects/{project}/crowd",
+    status_code=204,
+)
+def remove_crowd_link(request: Request, who: RequiresManager, link: Number) -> None:
     """Remove a link; its workers stay members of the project."""
-    in_transaction(request.app.state.engine, lambda c: crowd.remove_link(c, who, link))
+    write(request, lambda c: crowd.remove_link(c, who, link))
+
+
+@routes.page("/crowd/{secret}")
+def arrive(request: Request, secret: str) -> Response:
+    """What a worker sees who opens the link."""
+
+    def work(connection: Connection) -> tuple[str, str]:
+        parameter = crowd.parameter_of(connection, secret)
+        name = connection.scalar(
+            select(Project.name)
+            .join(CrowdLink, CrowdLink.project_id == Project.id)
+            .where(CrowdLink.key == digest(secret))
+        )
+        return parameter, str(name)
+
+    parameter, name = read(request, work)
+    external_id, form = request.query_params.get(parameter, "")[:200], new_secret()
+    values = {"project": name, "secret": secret, "external_id": external_id, "form": form}
+    return with_form_cookie(request, render(request, "crowd_arrive.html", values), form)
+
+
+@routes.pages.post("/crowd/{secret}")
+def begin(request: Request, secret: str, external_id: Text = "", form: Text = "") -> Response:
+    """Let a worker in, under the account of their id."""
+    check_form(request, form)
+    address = request.client.host if request.client else ""
+    write(request, lambda c: count_use(c, f"crowd:{network(address)}", _FREE))
+    user_id, project_id = write(request, lambda c: crowd.worker_account(c, secret, external_id))
+    return start_session(request, user_id, f"/projects/{project_id}")

@@ -1,28 +1,37 @@
-"""API routes for a project's report, and for rejudging pairs."""
+"""The dashboard: a project's report, and pairs that are to be judged again."""
 
 from __future__ import annotations
 
 import time
 from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import Request
+from fastapi.responses import Response
+from markupsafe import Markup
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
+from starlette.datastructures import FormData
 
 from podium.studio.accounts.identity import Member
+from podium.studio.accounts.members import members_of
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.blocked import BlockedQueries, blocked_work
 from podium.studio.judging.corrections import rejudge
 from podium.studio.projects.progress import ProjectProgress, project_progress
 from podium.studio.reporting import reports
-from podium.studio.store.database import in_transaction, reading
+from podium.studio.reporting.agreement_words import agreement_words
+from podium.studio.reporting.flags import shown_flags
+from podium.studio.reporting.history import history_chart
+from podium.studio.reporting.log_rows import named_documents
+from podium.studio.reporting.pace import pace_of
 from podium.studio.store.rows import ReportRow
-from podium.studio.web.access import AManager, wake_workers
+from podium.studio.translations import Language
+from podium.studio.web.access import RequiresManager, wake_workers
+from podium.studio.web.actions import Routes, read, write
 from podium.studio.web.languages import language_of
+from podium.studio.web.pages import render_project
 
-router = APIRouter(prefix="/api/v1/projects/{project}", tags=["dashboard"])
-
-Position = Annotated[int, Field(ge=0, lt=2**31)]
+routes = Routes("dashboard", api="/projects/{project}", pages="/projects/{project}")
 
 
 class ReportOut(BaseModel):
@@ -44,7 +53,7 @@ class AskAgain(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     query: Annotated[int, Field(ge=1, lt=2**62)]
-    loop: list[Position] = Field(min_length=2, max_length=1000)
+    loop: list[Annotated[int, Field(ge=0, lt=2**31)]] = Field(min_length=2, max_length=1000)
 
 
 class AskedAgain(BaseModel):
@@ -53,12 +62,24 @@ class AskedAgain(BaseModel):
     verdicts: int
 
 
-@router.get("/report", operation_id="get_report")
-def report(request: Request, who: AManager) -> ReportOut:
+@routes.page("/dashboard")
+def dashboard(request: Request, who: RequiresManager) -> Response:
+    """The dashboard."""
+    return render_project(request, who, "dashboard.html", _figures(request, who))
+
+
+@routes.page("/dashboard/figures")
+def figures(request: Request, who: RequiresManager) -> Response:
+    """What changes on the dashboard."""
+    return render_project(request, who, "dashboard_figures.html", _figures(request, who))
+
+
+@routes.action("GET", "/report")
+def get_report(request: Request, who: RequiresManager) -> ReportOut:
     """Agreement, self-consistency, gold accuracy, speed and contradictions, as of a moment ago."""
     _, row = present(request, who)
     translate = language_of(request).translate
-    blocked = [translate(each.message) for each in blocked_now(request, who)]
+    blocked = [translate(each.message) for each in _blocked_now(request, who)]
     if row is None:
         return ReportOut(made_at=None, judgments=0, blocked=blocked, content={})
     return ReportOut(
@@ -66,33 +87,83 @@ def report(request: Request, who: AManager) -> ReportOut:
     )
 
 
-@router.post("/ask-again", operation_id="ask_again")
-def ask_again(request: Request, who: AManager, body: AskAgain) -> AskedAgain:
+def _loop(form: FormData) -> JsonObject:
+    return {"query": form.get("query"), "loop": str(form.get("loop", "")).split(",")}
+
+
+@routes.action(
+    "POST",
+    "/ask-again",
+    form="/ask-again",
+    to="/projects/{project}/dashboard",
+    back=True,
+    values=_loop,
+)
+def ask_again(request: Request, who: RequiresManager, body: AskAgain) -> AskedAgain:
     """Take back everyone's verdicts on a pair, or of a loop, so that they are asked again."""
-    count = in_transaction(
-        request.app.state.engine, lambda c: rejudge(c, who, body.query, body.loop)
-    )
-    return AskedAgain(verdicts=count)
-
-
-def blocked_now(request: Request, who: Member) -> list[BlockedQueries]:
-    """What nobody can judge; a project that is paused hands nothing out anyway."""
-    if who.project.paused:
-        return []
-    return reading(request.app.state.engine, lambda c: blocked_work(c, who.project))
+    return AskedAgain(verdicts=write(request, lambda c: rejudge(c, who, body.query, body.loop)))
 
 
 def present(request: Request, who: Member) -> tuple[ProjectProgress, ReportRow | None]:
     """How far a project is, and its last report; a newer one is asked for if there is need."""
-    engine = request.app.state.engine
 
     def work(connection: Connection) -> tuple[ProjectProgress, ReportRow | None]:
-        return project_progress(connection, who.project.id), reports.report_of(
-            connection, who.project.id
-        )
+        project_id = who.project.id
+        return project_progress(connection, project_id), reports.report_of(connection, project_id)
 
-    progress, row = reading(engine, work)
+    progress, row = read(request, work)
     stale = reports.is_stale(row, progress.entries, time.time())
+    engine = request.app.state.engine
     if stale and reports.request_report(engine, who.project.id, who.person.id):
         wake_workers(request)
     return progress, row
+
+
+def _blocked_now(request: Request, who: Member) -> list[BlockedQueries]:
+    """What nobody can judge; a project that is paused hands nothing out anyway."""
+    return [] if who.project.paused else read(request, lambda c: blocked_work(c, who.project))
+
+
+def _figures(request: Request, who: Member) -> JsonObject:
+    progress, row = present(request, who)
+    content: JsonObject = row.content if row is not None else {}
+    loops = content.get("loops", [])
+
+    def work(connection: Connection) -> tuple[dict[int, str], dict[tuple[int, int], str]]:
+        names = {each.id: each.name for each in members_of(connection, who.project.id)}
+        names |= {each["user"]: each["name"] for each in content.get("times", [])}
+        return names, _titles(connection, loops)
+
+    names, titles = read(request, work)
+    now = time.time()
+    return {
+        "progress": progress,
+        "report": content,
+        "made_at": row.made_at if row is not None else None,
+        "chart": _chart(content, row, language_of(request)),
+        "flags": shown_flags,
+        "agreement_words": agreement_words(content["agreement"])
+        if content.get("agreement")
+        else "",
+        "names": names,
+        "titles": titles,
+        # By the minute: a forecast that moves with every refresh would flicker.
+        "pace": pace_of(progress, content, now - now % 60),
+        "blocked": _blocked_now(request, who),
+    }
+
+
+def _chart(content: JsonObject, row: ReportRow | None, language: Language) -> Markup | None:
+    """The chart up to the report: the same until there is another, so that nothing flickers."""
+    history = content.get("history")
+    if row is None or not history:
+        return None
+    judgments = sum(each["judgments"] for each in content.get("times", []))
+    return history_chart(history, row.made_at, judgments, language.translate)
+
+
+def _titles(connection: Connection, loops: list[JsonObject]) -> dict[tuple[int, int], str]:
+    """What the documents of contradictions are called."""
+    keys = {(loop["query"], position) for loop in loops for position in loop["loop"]}
+    names = named_documents(connection, keys) if keys else {}
+    return {(query, position or 0): each.title for (query, position), each in names.items()}

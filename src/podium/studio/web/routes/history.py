@@ -1,4 +1,4 @@
-"""API routes for one's own answers: see them, comment on them, change them."""
+"""One's own answers: the list, and one answer to comment on, to change or to take back."""
 
 from __future__ import annotations
 
@@ -6,38 +6,48 @@ from dataclasses import replace
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Request
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from fastapi import Request
+from fastapi.responses import Response
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from podium.studio.accounts.identity import Member
+from podium.studio.errors import RefusedError
+from podium.studio.judging.answer_choices import SAME
 from podium.studio.judging.leases import LeaseHolder
 from podium.studio.judging.scales import LONGEST_GRADE
 from podium.studio.judging.service import AnswerChange, JudgingService
 from podium.studio.judging.unit_of_work import UnitOfWork
 from podium.studio.projects.display import FieldRole, shows
-from podium.studio.reporting.log_rows import LogRow, NamedDocument, log_rows
-from podium.studio.store.database import reading
+from podium.studio.reporting.log_rows import LOG_PAGE, LogRow, NamedDocument, log_rows
+from podium.studio.store.enums import Kind
 from podium.studio.store.tables import LogEntry
 from podium.studio.store.text import storable
-from podium.studio.web.access import AnyMember
-from podium.studio.web.routes.results import LOG_PAGE, Before
+from podium.studio.store.tokens import new_token
+from podium.studio.web.access import Before, RequiresMember
+from podium.studio.web.actions import Routes, read
+from podium.studio.web.pages import render_project
+from podium.studio.web.routes.judging import answer_buttons
 
-router = APIRouter(prefix="/api/v1/projects/{project}/history", tags=["history"])
+routes = Routes("history", api="/projects/{project}/history", pages="/projects/{project}/history")
+
+
+def _title(document: NamedDocument | None) -> str | None:
+    return None if document is None else document.title
 
 
 class OwnAnswer(BaseModel):
-    """An answer of yours. Whether it was a check is not told."""
+    """An answer of yours. It does not say whether it was a check."""
 
     id: int
-    answer: UUID
-    """Names the answer; two entries of one answer have the same."""
+    answer: UUID = Field(validation_alias="token")
+    """Identifies the answer; two entries of one answer have the same."""
     query_id: int
     query: str
-    left: str | None
-    right: str | None
+    left: Annotated[str | None, BeforeValidator(_title)]
+    right: Annotated[str | None, BeforeValidator(_title)]
     relation: str
     """How left compares with right, the grade, ``bad`` or ``skipped``."""
-    comment: str | None
+    comment: str | None = Field(validation_alias="reason")
     replies: dict[str, str]
     """The replies to the project's questions, by the questions' texts."""
     at: float
@@ -50,55 +60,84 @@ class ChangeRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     token: UUID
-    """Names the change: sending it twice changes nothing."""
+    """Identifies the change: sending it twice changes nothing."""
     choice: str | None = Field(default=None, max_length=LONGEST_GRADE)
     """A choice of the project's judging mode, or ``keep``; null takes the answer back."""
-    comment: Annotated[str, AfterValidator(storable)] = Field(default="", max_length=2000)
+    comment: Annotated[str, AfterValidator(lambda text: storable(text).strip())] = Field(
+        default="", max_length=2000
+    )
 
 
-@router.get("", operation_id="list_history")
-def history(request: Request, who: AnyMember, before: Before = None) -> list[OwnAnswer]:
+@routes.page("")
+def history_page(request: Request, who: RequiresMember, before: Before = None) -> Response:
+    """Your answers."""
+    values = {
+        "entries": _own_answers(request, who, before),
+        "before": before,
+        "log_page": LOG_PAGE,
+    }
+    return render_project(request, who, "history.html", values)
+
+
+@routes.page("/{answer}")
+def answer_page(request: Request, who: RequiresMember, answer: str) -> Response:
+    """One of your answers."""
+    entries = _own_answers(request, who, answer=_token(answer))
+    if not entries:
+        raise RefusedError(404, "The answer does not exist.")
+    entries.sort(key=lambda each: each.position)
+    one_mark = len(entries) == 1 and entries[0].kind is Kind.BAD
+    values = {
+        "entries": entries,
+        "choices": () if one_mark else answer_buttons(who.project),
+        "keep": SAME,
+        "token": new_token(),
+    }
+    return render_project(request, who, "history_answer.html", values)
+
+
+@routes.action("GET", "")
+def list_history(request: Request, who: RequiresMember, before: Before = None) -> list[OwnAnswer]:
     """Your answers in the project, newest first, 100 at a time."""
-    return [
-        OwnAnswer(
-            id=row.id,
-            answer=row.token,
-            query_id=row.query_id,
-            query=row.query,
-            left=None if row.left is None else row.left.title,
-            right=None if row.right is None else row.right.title,
-            relation=row.relation,
-            comment=row.reason,
-            replies=row.replies,
-            at=row.at,
-            stands=row.undone is None,
-        )
-        for row in own_answers(request, who, before)
-    ]
+    rows = _own_answers(request, who, before)
+    return [OwnAnswer.model_validate(row, from_attributes=True) for row in rows]
 
 
-@router.post("/{answer}", status_code=204, operation_id="change_answer")
-def change(request: Request, who: AnyMember, answer: UUID, body: ChangeRequest) -> None:
+@routes.action(
+    "POST",
+    "/{answer}",
+    form="/{answer}",
+    page=answer_page,
+    to="/projects/{project}/history",
+    status_code=204,
+)
+def change_answer(request: Request, who: RequiresMember, answer: str, body: ChangeRequest) -> None:
     """Change an earlier answer of yours, comment on it, or take it back."""
     service: JudgingService = request.app.state.service
-    wish = AnswerChange(body.token, body.choice, body.comment.strip() or None)
+    token, change = _token(answer), AnswerChange(body.token, body.choice, body.comment or None)
 
     def work(unit: UnitOfWork) -> None:
-        service.assessor(unit, who.project, LeaseHolder(who.person.id)).change(answer, wish)
+        service.assessor(unit, who.project, LeaseHolder(who.person.id)).change(token, change)
 
     service.transact(work)
 
 
-def own_answers(
+def _token(answer: str) -> UUID:
+    try:
+        return UUID(answer)
+    except ValueError as error:
+        raise RefusedError(404, "The answer does not exist.") from error
+
+
+def _own_answers(
     request: Request, who: Member, before: int | None = None, answer: UUID | None = None
 ) -> list[LogRow]:
     """Someone's own answers, newest first; or the entries of one of them."""
     conditions = [LogEntry.user_id == who.person.id]
     if answer is not None:
         conditions.append(LogEntry.token == answer)
-    rows = reading(
-        request.app.state.engine,
-        lambda c: log_rows(c, who.project, *conditions, limit=LOG_PAGE, before=before),
+    rows = read(
+        request, lambda c: log_rows(c, who.project, *conditions, limit=LOG_PAGE, before=before)
     )
     if shows(who.project.display, "title", FieldRole.TITLE):
         return rows

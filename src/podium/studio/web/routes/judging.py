@@ -1,20 +1,18 @@
-"""What the judging screens and programs that judge ask for."""
+"""Judging: the page, and what it and programs that judge ask for."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Literal
 from uuid import UUID
 
-import anyio.to_thread
-from fastapi import APIRouter, Path, Request
-from fastapi import Query as Parameter
-from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import HTMLResponse, Response
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-from sqlalchemy import Connection, select
+from fastapi import Request
+from fastapi.responses import Response
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from sqlalchemy import Connection
 
 from podium.studio.accounts.identity import Member
-from podium.studio.errors import RefusedError
+from podium.studio.errors import RefusedError, first_problem
 from podium.studio.judging.answer_choices import choices
 from podium.studio.judging.judgment_counts import user_judgments
 from podium.studio.judging.leases import RENEW_EVERY, LeaseHolder
@@ -26,28 +24,27 @@ from podium.studio.judging.scales import (
     MOST_QUESTIONS,
     AssessorQuestion,
     grade_names,
+    scale_of,
 )
 from podium.studio.judging.service import Answer, AnswerResult, JudgingService
 from podium.studio.judging.unit_of_work import LeasedTask, UnitOfWork
-from podium.studio.projects.display import DocumentContent, FieldRole, shown_document, shows
-from podium.studio.store.database import reading
-from podium.studio.store.enums import Mode, Role
+from podium.studio.messages import Message
+from podium.studio.projects.display import FieldRole, shows
+from podium.studio.projects.guidelines import guidelines_html
+from podium.studio.store.enums import Mode
 from podium.studio.store.rows import ProjectRow
-from podium.studio.store.tables import ProjectQuery, QueryCandidate
 from podium.studio.store.text import storable
-from podium.studio.transfer.images import ImageStore
-from podium.studio.web.access import AnyMember, member, member_in
-from podium.studio.web.documents import document_page, terms_in
+from podium.studio.web.access import Number, RequiresMember, member_in
+from podium.studio.web.actions import Form, Routes, form_values
 from podium.studio.web.languages import language_of
+from podium.studio.web.pages import render
+from podium.studio.web.words import SKIP_REASONS
 
-router = APIRouter(prefix="/api/v1/projects/{project}", tags=["judging"])
+routes = Routes("judging", api="/projects/{project}", pages="/projects/{project}")
 
 Tab = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
-Number = Annotated[int, Path(ge=1, lt=2**62)]
 QuestionName = Annotated[str, Field(max_length=40)]
 Reply = Annotated[str, Field(max_length=LONGEST_REPLY), AfterValidator(storable)]
-_MOST_DOCUMENTS = 100
-"""How many documents are asked for at once."""
 
 
 class _Body(BaseModel):
@@ -116,7 +113,7 @@ class ReleaseRequest(_Body):
 
     token: UUID
     expires_at: float | None = None
-    """When the task ends, as it was told last: if it was asked for again since, it stays."""
+    """When the task ends, as it was last returned: if it was asked for again since, it stays."""
 
 
 class DocumentRef(BaseModel):
@@ -139,7 +136,7 @@ class Side(BaseModel):
 
 
 class TaskOut(BaseModel):
-    """Something to judge. Whether it is a check is not told."""
+    """Something to judge. It does not say whether it is a check."""
 
     token: UUID
     mode: Mode
@@ -169,7 +166,7 @@ class NextOut(BaseModel):
 
     state: Literal["task", "wait", "paused", "yours-done", "done", "blocked", "training"]
     """``wait``: ask again after `wait_seconds`, for what others do may open something for you.
-    ``blocked``: work is left that nobody can do; `problems` tell why, and what would help.
+    ``blocked``: work is left that nobody can do; `problems` say why, and what would help.
     ``training``: the project's training comes first, or was failed.
     """
     wait_seconds: float = 0.0
@@ -202,29 +199,106 @@ class ReleaseOut(BaseModel):
     released: bool
 
 
-class FieldOut(BaseModel):
-    """A field of a document, and how to show it."""
+@dataclass(frozen=True)
+class Button:
+    """Something to press, by pointer or by key.
 
-    role: FieldRole
+    Attributes:
+        name: The answer or the command.
+        label: What the button says; a `Message` if it is not the project's own word.
+        key: The key as browsers name it.
+        key_label: The key as people read it.
+        style: Its class.
+        other_key: A second key, for where the first one scrolls.
+        description: When to press it.
+    """
+
+    name: str
     label: str
-    text: str
-    image: str | None = None
-    """Where this server has the picture, if the field is one."""
+    key: str
+    key_label: str
+    style: str = ""
+    other_key: str = ""
+    description: str = ""
 
 
-class DocumentOut(BaseModel):
-    """A document as the project shows it, with the words to highlight; what it hides is empty."""
+_ANSWERS: dict[Mode, tuple[Button, ...]] = {
+    Mode.PAIRS: (
+        Button("left", Message("Left is better"), "ArrowLeft", "←", "prefer"),
+        Button("tie", Message("Equally good"), "ArrowDown", "↓", other_key="0"),
+        Button("right", Message("Right is better"), "ArrowRight", "→", "prefer"),
+        Button("bad-left", Message("Left is bad"), "1", "1", "bad"),
+        Button("bad-both", Message("Both are bad"), "2", "2", "bad"),
+        Button("bad-right", Message("Right is bad"), "3", "3", "bad"),
+    ),
+    Mode.RANKINGS: (
+        Button("left-much", Message("Left is much better"), "1", "1"),
+        Button("left", Message("Left is better"), "2", "2"),
+        Button("same", Message("About the same"), "3", "3"),
+        Button("right", Message("Right is better"), "4", "4"),
+        Button("right-much", Message("Right is much better"), "5", "5"),
+    ),
+}
+"""To each way of judging its buttons, apart from grades; skipping has its own."""
+_GRADES = {
+    "bad": Message("Bad"),
+    "fair": Message("Fair"),
+    "good": Message("Good"),
+    "excellent": Message("Excellent"),
+    "perfect": Message("Perfect"),
+}
 
-    reference: int
-    title: str
-    url: str
-    text: str
-    format: Literal["text", "html"]
-    """Whether the text is shown, or the document's page of HTML."""
-    fields: list[FieldOut]
-    """What is shown besides, in order."""
-    terms: list[str]
-    """The words in it that are forms of the query's words."""
+
+def answer_buttons(project: ProjectRow) -> tuple[Button, ...]:
+    """The buttons of a project: those of its mode, or one for each of its grades."""
+    mode = Mode(project.mode)
+    if mode is not Mode.GRADES:
+        return _ANSWERS[mode]
+    buttons = []
+    for number, grade in enumerate(scale_of(project.scale), start=1):
+        key = str(number % 10)  # the tenth is 0, as on the keyboard
+        label = grade.name if project.scale else _GRADES[grade.name]
+        style = f"colour-{grade.colour}" if grade.colour else ""
+        buttons.append(Button(grade.name, label, key, key, style, description=grade.description))
+    return tuple(buttons)
+
+
+COMMANDS = (
+    Button("undo", Message("Undo"), "u", "U"),
+    Button("skip", Message("Skip"), "s", "S"),
+    Button("comment", Message("Comment"), "c", "C"),
+    Button("pause", Message("Pause"), "p", "P"),
+    Button("guidelines", Message("Guidelines"), "g", "G"),
+    Button("help", Message("Help"), "?", "?"),
+)
+SCROLLING = (
+    Button("down", Message("Scroll documents down"), "j", "J"),
+    Button("up", Message("Scroll documents up"), "k", "K"),
+)
+_SIDES = {
+    Mode.PAIRS: (Message("Left"), Message("Right")),
+    Mode.GRADES: (Message("Document"),),
+    Mode.RANKINGS: (Message("Left"), Message("Right")),
+}
+
+
+@routes.page("/judge")
+def judge_page(request: Request, who: RequiresMember) -> Response:
+    """The page to judge on; its script asks for tasks."""
+    mode = Mode(who.project.mode)
+    values = {
+        "project": who.project,
+        "mode": mode.value,
+        "sides": _SIDES[mode],
+        "answers": answer_buttons(who.project),
+        "questions": [AssessorQuestion(**question) for question in who.project.questions],
+        "longest_reply": LONGEST_REPLY,
+        "commands": COMMANDS,
+        "scrolling": SCROLLING,
+        "reasons": SKIP_REASONS,
+        "guidelines": guidelines_html(who.project.guidelines),
+    }
+    return render(request, "judge.html", values, person=who.person)
 
 
 def _service(request: Request) -> JudgingService:
@@ -236,7 +310,7 @@ def _service(request: Request) -> JudgingService:
 # way to another thread and another connection would take longer than the lookup.
 
 
-@router.post("/next", response_model=NextOut)
+@routes.action("POST", "/next", response_model=NextOut)
 def next_task(request: Request, project: Number, body: NextRequest) -> Response:
     """A task for a browser tab: the one that it holds, or a new one."""
     service = _service(request)
@@ -249,7 +323,7 @@ def next_task(request: Request, project: Number, body: NextRequest) -> Response:
     return _json(service.transact(work))
 
 
-@router.post("/answers", response_model=AnswerOut)
+@routes.action("POST", "/answers", response_model=AnswerOut)
 def answer(request: Request, project: Number, answer_request: AnswerRequest) -> Response:
     """Answer a task. The same answer sent again is one answer, and not an error."""
     service = _service(request)
@@ -269,7 +343,7 @@ def answer(request: Request, project: Number, answer_request: AnswerRequest) -> 
     )
 
 
-@router.post("/undo", response_model=NextOut)
+@routes.action("POST", "/undo", response_model=NextOut)
 def undo(request: Request, project: Number, body: UndoRequest) -> Response:
     """Take back an answer; the same is asked again, if it can be."""
     service = _service(request)
@@ -283,7 +357,7 @@ def undo(request: Request, project: Number, body: UndoRequest) -> Response:
     return _json(service.transact(work))
 
 
-@router.post("/renew", response_model=RenewalOut)
+@routes.action("POST", "/renew", response_model=RenewalOut)
 def renew(request: Request, project: Number, body: RenewalRequest) -> Response:
     """Keep a task for a while, because someone is at it."""
     service = _service(request)
@@ -298,14 +372,9 @@ def renew(request: Request, project: Number, body: RenewalRequest) -> Response:
     return _json(service.transact(work))
 
 
-@router.post("/release", response_model=ReleaseOut)
+@routes.action("POST", "/release", response_model=ReleaseOut)
 def release(request: Request, project: Number, body: ReleaseRequest) -> Response:
     """Give a task up unanswered, so that others need not wait for it."""
-    return _json(ReleaseOut(released=released(request, project, body)))
-
-
-def released(request: Request, project: int, body: ReleaseRequest) -> bool:
-    """Give a task up; returns whether it is free for others now."""
     service = _service(request)
 
     def work(unit: UnitOfWork) -> bool:
@@ -313,141 +382,18 @@ def released(request: Request, project: int, body: ReleaseRequest) -> bool:
         assessor = service.assessor(unit, who.project, LeaseHolder(who.person.id))
         return assessor.release(body.token, body.expires_at)
 
-    return service.transact(work)
+    return _json(ReleaseOut(released=service.transact(work)))
 
 
-@router.get("/queries/{query}/documents", operation_id="list_documents")
-def documents(
-    request: Request,
-    who: AnyMember,
-    query: Number,
-    reference: Annotated[list[int], Parameter(max_length=_MOST_DOCUMENTS)],
-    text: Annotated[bool, Parameter(description="Whether their texts are needed.")] = True,
-) -> list[DocumentOut]:
-    """Some documents of a query, by their `reference`, as the project shows them."""
-    rows = document_rows(request, who, query, reference)
-    if not rows:
-        raise RefusedError(404, "The documents do not exist.")
-    shown = [document_out(request, who, query, rows[each]) for each in reference if each in rows]
-    return shown if text else [each.model_copy(update={"text": ""}) for each in shown]
-
-
-@router.get("/queries/{query}/documents/{reference}")
-def document(request: Request, who: AnyMember, query: Number, reference: int) -> DocumentOut:
-    """A document as the project shows it."""
-    return document_out(request, who, query, document_row(request, who, query, reference))
-
-
-@router.get("/queries/{query}/documents/{reference}/page", response_class=HTMLResponse)
-def document_html(request: Request, who: AnyMember, query: Number, reference: int) -> HTMLResponse:
-    """A document's HTML, sanitised, with the query's words marked; scripts run nowhere in it."""
-    row = document_row(request, who, query, reference)
-    shown = shown_document(who.project.display, row.content)
-    # Managers see on other pages what assessors do not.
-    markup = row.content.html if who.may(Role.MANAGER) else shown.html
-    title = row.content.title if who.may(Role.MANAGER) else shown.title
-    return document_page(title, markup, terms_in(row.query_text, markup))
-
-
-@router.get("/queries/{query}/documents/{reference}/image", response_class=Response)
-async def document_image(
-    request: Request, query: Number, reference: int, project: Number
-) -> Response:
-    """The picture of a document, from this server: browsers call no other."""
-    url = await run_in_threadpool(_image_url, request, project, query, reference)
-    images: ImageStore = request.app.state.images
-    # In threads of their own: a slow host keeps nobody from judging.
-    picture = await anyio.to_thread.run_sync(
-        images.picture, url, limiter=request.app.state.fetching_images
-    )
-    headers = {
-        "Cache-Control": "private, max-age=86400",
-        "Content-Security-Policy": "default-src 'none'; sandbox",
-        "X-Content-Type-Options": "nosniff",
-    }
-    return Response(picture.content, media_type=picture.media_type, headers=headers)
-
-
-def _image_url(request: Request, project: int, query: int, reference: int) -> str:
-    who = member(request, project)
-    row = document_row(request, who, query, reference)
-    for field in shown_document(who.project.display, row.content).fields:
-        if field.role is FieldRole.IMAGE:
-            return field.text
-    raise RefusedError(404, "The document has no picture.")
-
-
-class DocumentRow(NamedTuple):
-    """A document with the text of its query."""
-
-    reference: int
-    content: DocumentContent
-    query_text: str
-
-
-def document_row(request: Request, who: Member, query: int, reference: int) -> DocumentRow:
-    """A document of the project, by the number that names it to browsers."""
-    row = document_rows(request, who, query, [reference]).get(reference)
-    if row is None:
-        raise RefusedError(404, "The document does not exist.")
-    return row
-
-
-def document_rows(
-    request: Request, who: Member, query: int, references: list[int]
-) -> dict[int, DocumentRow]:
-    """Documents of the project, by the numbers that name them to browsers."""
-    statement = (
-        select(
-            QueryCandidate.reference,
-            ProjectQuery.text,
-            QueryCandidate.item,
-            QueryCandidate.title,
-            QueryCandidate.url,
-            QueryCandidate.text,
-            QueryCandidate.html,
-            QueryCandidate.extra,
-        )
-        .join(ProjectQuery, ProjectQuery.id == QueryCandidate.query_id)
-        .where(
-            ProjectQuery.project_id == who.project.id,
-            QueryCandidate.query_id == query,
-            QueryCandidate.reference.in_([each for each in references if 0 <= each < 2**31]),
-        )
-    )
-    rows = reading(request.app.state.engine, lambda c: c.execute(statement).all())
-    return {
-        reference: DocumentRow(
-            reference, DocumentContent(item, title, url, text, html, extra), query_text
-        )
-        for reference, query_text, item, title, url, text, html, extra in rows
-    }
-
-
-def document_out(request: Request, who: Member, query: int, row: DocumentRow) -> DocumentOut:
-    """A document as the project shows it."""
-    shown = shown_document(who.project.display, row.content)
-    images: ImageStore = request.app.state.images
-    path = f"/api/v1/projects/{who.project.id}/queries/{query}/documents/{row.reference}/image"
-    texts = [field.text for field in shown.fields if field.role is not FieldRole.IMAGE]
-    return DocumentOut(
-        reference=row.reference,
-        title=shown.title,
-        url=shown.url,
-        text=shown.text,
-        format="html" if shown.html else "text",
-        fields=[
-            FieldOut(
-                role=field.role,
-                label=field.label,
-                text=field.text if field.role is not FieldRole.IMAGE else "",
-                image=path if field.role is FieldRole.IMAGE else None,
-            )
-            for field in shown.fields
-            if field.role is not FieldRole.IMAGE or images.allows(field.text)
-        ],
-        terms=terms_in(row.query_text, shown.title, shown.text, *texts),
-    )
+@routes.pages.post("/judge/leave")
+def leave(request: Request, project: Number, form: Form) -> Response:
+    """Give the page's task up: the browser sends this while the page goes away."""
+    try:
+        body = ReleaseRequest.model_validate(form_values(ReleaseRequest, form))
+    except ValidationError as error:
+        raise RefusedError(422, first_problem(error)) from error
+    release(request, project, body)
+    return Response(status_code=204)
 
 
 def _next_out(connection: Connection, request: Request, who: Member, outcome: NextTask) -> NextOut:

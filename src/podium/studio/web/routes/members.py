@@ -1,11 +1,12 @@
-"""Members, invitations, assignment and the audit log, for programs."""
+"""Members of a project, invitations, assignments and the audit log."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Request
 from fastapi import Query as Parameter
+from fastapi import Request
+from fastapi.responses import RedirectResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
@@ -14,15 +15,15 @@ from podium.studio.accounts.mail import mail_invitation
 from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
 from podium.studio.projects import assignments as sharing
-from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
-from podium.studio.web.access import AManager, public_url
+from podium.studio.web.access import NEWEST, Before, Number, RequiresManager, public_url
+from podium.studio.web.actions import Form, Routes, read, write
 from podium.studio.web.languages import language_of
-from podium.studio.web.routes.judging import Number
+from podium.studio.web.pages import render_project
 
-router = APIRouter(prefix="/api/v1/projects/{project}", tags=["people"])
+routes = Routes("people", api="/projects/{project}", pages="/projects/{project}")
 
-_NEWEST = 2**62
+_AUDIT_PAGE = 100
 
 
 class _Body(BaseModel):
@@ -32,7 +33,7 @@ class _Body(BaseModel):
 class MemberOut(BaseModel):
     """A member of the project."""
 
-    user: int
+    user: int = Field(validation_alias="id")
     name: str
     email: str
     email_verified: bool
@@ -51,21 +52,12 @@ class InvitationIn(_Body):
     role: Role = Role.ASSESSOR
     uses: int = Field(default=1, ge=1, le=10_000)
     days: float = Field(default=7, gt=0, le=365)
-    email: str | None = Field(default=None, max_length=320)
+    email: Annotated[str | None, Field(max_length=320)] = None
     """Where to send the link, if the server sends e-mail."""
 
 
-class InvitationOut(BaseModel):
-    """An invitation that holds. Its link is told once, when it is made."""
-
-    id: int
-    role: Role
-    uses_left: int
-    expires_at: float
-
-
 class NewInvitationOut(BaseModel):
-    """A new invitation's link."""
+    """A new invitation's link, which is shown once."""
 
     link: str
 
@@ -82,10 +74,10 @@ class AssignmentOptions(_Body):
 class ShareOut(BaseModel):
     """How much someone has."""
 
-    user: int
+    user: int = Field(validation_alias="id")
     name: str
     queries: int
-    expected_left: float
+    expected_left: float = Field(validation_alias="left")
 
 
 class AuditOut(BaseModel):
@@ -93,124 +85,158 @@ class AuditOut(BaseModel):
 
     id: int
     at: float
-    who: str | None
+    who: str | None = Field(validation_alias="name")
     action: str
     details: JsonObject
 
 
-@router.get("/members", operation_id="list_members")
-def members(request: Request, who: AManager) -> list[MemberOut]:
+@routes.page("/people")
+def people_page(request: Request, who: RequiresManager) -> Response:
+    """Members and invitations."""
+    values = {
+        "members": list_members(request, who),
+        "invitations": list_invitations(request, who),
+        "mails": bool(request.app.state.settings.smtp),
+        "roles": [role.value for role in Role if who.may(role)],
+    }
+    return render_project(request, who, "people.html", values)
+
+
+@routes.page("/assignment")
+def assignment_page(request: Request, who: RequiresManager) -> Response:
+    """What everyone was assigned, and how to share anew."""
+    return render_project(request, who, "assignment.html", {"shares": get_assignment(request, who)})
+
+
+@routes.page("/audit")
+def audit_page(request: Request, who: RequiresManager, before: Before = None) -> Response:
+    """What was done in the project."""
+    rows = list_audit(request, who, before or NEWEST, _AUDIT_PAGE)
+    older = rows[-1].id if len(rows) == _AUDIT_PAGE else None
+    return render_project(request, who, "audit.html", {"rows": rows, "older": older})
+
+
+@routes.action("GET", "/members", response_model=list[MemberOut])
+def list_members(request: Request, who: RequiresManager) -> list[people.MemberRow]:
     """The project's members."""
-    rows = reading(request.app.state.engine, lambda c: people.members_of(c, who.project.id))
-    return [
-        MemberOut(
-            user=row.id,
-            name=row.name,
-            email=row.email,
-            email_verified=row.email_verified,
-            role=Role(row.role),
-        )
-        for row in rows
-    ]
+    return read(request, lambda c: people.members_of(c, who.project.id))
 
 
-@router.patch("/members/{user}", status_code=204, operation_id="set_role")
-def set_role(request: Request, who: AManager, user: Number, body: RoleIn) -> None:
+@routes.action(
+    "PATCH",
+    "/members/{user}",
+    form="/people/{user}/role",
+    page=people_page,
+    to="/projects/{project}/people",
+    status_code=204,
+)
+def set_role(request: Request, who: RequiresManager, user: Number, body: RoleIn) -> None:
     """Give a member another role."""
-    in_transaction(request.app.state.engine, lambda c: people.set_role(c, who, user, body.role))
+    write(request, lambda c: people.set_role(c, who, user, body.role))
 
 
-@router.delete("/members/{user}", status_code=204, operation_id="remove_member")
-def remove(request: Request, who: AManager, user: Number) -> None:
+@routes.action(
+    "DELETE",
+    "/members/{user}",
+    form="/people/{user}/remove",
+    page=people_page,
+    to=lambda who, user, **_: "/" if user == who.person.id else "/projects/{project}/people",
+    status_code=204,
+)
+def remove_member(request: Request, who: RequiresManager, user: Number) -> None:
     """Take someone out of the project; what they judged stays."""
-    in_transaction(request.app.state.engine, lambda c: people.remove_member(c, who, user))
+    write(request, lambda c: people.remove_member(c, who, user))
 
 
-@router.get("/invitations", operation_id="list_invitations")
-def invitations(request: Request, who: AManager) -> list[InvitationOut]:
+@routes.action("GET", "/invitations")
+def list_invitations(request: Request, who: RequiresManager) -> list[people.ActiveInvitation]:
     """The invitations that still hold."""
-    rows = reading(request.app.state.engine, lambda c: people.invitations_of(c, who.project.id))
-    return [
-        InvitationOut(
-            id=row.id, role=Role(row.role), uses_left=row.uses_left, expires_at=row.expires_at
-        )
-        for row in rows
-    ]
+    return read(request, lambda c: people.invitations_of(c, who.project.id))
 
 
-@router.post("/invitations", status_code=201, operation_id="invite")
-def invite(request: Request, who: AManager, body: InvitationIn) -> NewInvitationOut:
+@routes.action("POST", "/invitations", form="/invitations", page=people_page, status_code=201)
+def invite(request: Request, who: RequiresManager, body: InvitationIn) -> NewInvitationOut:
     """Make a link that makes whoever opens it a member, and send it if an address is given."""
-    if body.email and not request.app.state.settings.smtp:
+    email = (body.email or "").strip()
+    if email and not request.app.state.settings.smtp:
         raise RefusedError(409, "This server sends no e-mail: send the link yourself.")
 
     def work(connection: Connection) -> str:
         secret = people.make_invitation(connection, who, body.role, body.uses, body.days)
-        link = join_link(request, secret)
-        if body.email:
-            mail_invitation(connection, who, body.email, link, language_of(request))
+        link = f"{public_url(request)}/join/{secret}"
+        if email:
+            mail_invitation(connection, who, email, link, language_of(request))
         return link
 
-    return NewInvitationOut(link=in_transaction(request.app.state.engine, work))
+    return NewInvitationOut(link=write(request, work))
 
 
-@router.delete("/invitations/{invitation}", status_code=204, operation_id="revoke_invitation")
-def revoke(request: Request, who: AManager, invitation: Number) -> None:
+@routes.action(
+    "DELETE",
+    "/invitations/{invitation}",
+    form="/invitations/{invitation}/revoke",
+    to="/projects/{project}/people",
+    status_code=204,
+)
+def revoke_invitation(request: Request, who: RequiresManager, invitation: Number) -> None:
     """End an invitation."""
-    in_transaction(request.app.state.engine, lambda c: people.revoke_invitation(c, who, invitation))
+    write(request, lambda c: people.revoke_invitation(c, who, invitation))
 
 
-@router.get("/assignment", operation_id="get_assignment")
-def assignment(request: Request, who: AManager) -> list[ShareOut]:
+@routes.action("GET", "/assignment", response_model=list[ShareOut])
+def get_assignment(request: Request, who: RequiresManager) -> list[sharing.AssignmentCount]:
     """How many queries each member was assigned."""
-    rows = reading(request.app.state.engine, lambda c: sharing.assignment_counts(c, who.project.id))
-    return [
-        ShareOut(user=row.id, name=row.name, queries=row.queries, expected_left=row.left)
-        for row in rows
-    ]
+    return read(request, lambda c: sharing.assignment_counts(c, who.project.id))
 
 
-@router.post("/assignment", operation_id="assign")
-def assign(request: Request, who: AManager, options: AssignmentOptions) -> list[ShareOut]:
+@routes.action(
+    "POST",
+    "/assignment",
+    form="/assignment",
+    page=assignment_page,
+    to="/projects/{project}/assignment",
+    response_model=list[ShareOut],
+)
+def assign(
+    request: Request, who: RequiresManager, options: AssignmentOptions
+) -> list[sharing.AssignmentCount]:
     """Share the queries that are not done among members, instead of those that they had."""
 
-    def work(connection: Connection) -> None:
+    def work(connection: Connection) -> list[sharing.AssignmentCount]:
         sharing.assign_queries(
             connection, who, options.people, method=options.method, copies=options.copies,
             seed=options.seed,
         )  # fmt: skip
+        return sharing.assignment_counts(connection, who.project.id)
 
-    in_transaction(request.app.state.engine, work)
-    return assignment(request, who)
+    return write(request, work)
 
 
-@router.delete("/assignment", status_code=204, operation_id="unassign")
+@routes.action("DELETE", "/assignment", status_code=204)
 def unassign(
     request: Request,
-    who: AManager,
+    who: RequiresManager,
     user: Annotated[int | None, Parameter(ge=1, lt=2**62)] = None,
 ) -> None:
     """Take assignments back, from one member or from all."""
-    in_transaction(request.app.state.engine, lambda c: sharing.unassign(c, who, user))
+    write(request, lambda c: sharing.unassign(c, who, user))
 
 
-@router.get("/audit", operation_id="list_audit")
-def audit(
+@routes.pages.post("/assignment/remove")
+def unassign_form(request: Request, who: RequiresManager, form: Form) -> Response:
+    """Take assignments back: a number in the form names one member, nothing all of them."""
+    user = str(form.get("user", ""))
+    number = int(user) if user.isascii() and user.isdigit() and len(user) < 18 else None
+    unassign(request, who, number)
+    return RedirectResponse(f"/projects/{who.project.id}/assignment", 303)
+
+
+@routes.action("GET", "/audit", response_model=list[AuditOut])
+def list_audit(
     request: Request,
-    who: AManager,
-    before: Annotated[int, Parameter(ge=1, le=_NEWEST)] = _NEWEST,
+    who: RequiresManager,
+    before: Annotated[int, Parameter(ge=1, le=NEWEST)] = NEWEST,
     limit: Annotated[int, Parameter(ge=1, le=1000)] = 100,
-) -> list[AuditOut]:
+) -> list[people.AuditRow]:
     """What was done in the project apart from judging, newest first."""
-    rows = reading(
-        request.app.state.engine, lambda c: people.audit_of(c, who.project, before, limit)
-    )
-    return [
-        AuditOut(id=row.id, at=row.at, who=row.name, action=row.action, details=row.details)
-        for row in rows
-    ]
-
-
-def join_link(request: Request, secret: str) -> str:
-    """The address of an invitation, as browsers reach it."""
-    return f"{public_url(request)}/join/{secret}"
+    return read(request, lambda c: people.audit_of(c, who.project, before, limit))

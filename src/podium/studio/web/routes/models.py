@@ -1,24 +1,32 @@
-"""API routes for language models that judge: add one, run it, stop it, audit it."""
+"""Language models that judge: add one, run it, stop it, audit it."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from fastapi import Request
+from fastapi.responses import Response
 from pydantic import BaseModel
 from sqlalchemy import Connection
+from starlette.datastructures import FormData
 
+from podium.judging.auditing.report import FIGURE_MEANINGS
 from podium.studio.accounts.audit import record
-from podium.studio.accounts.identity import Member
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.queue import State, cancel
 from podium.studio.json_types import JsonObject
 from podium.studio.models import assessors, audits
 from podium.studio.models.endpoints import endpoint_choices
-from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.enums import Mode
 from podium.studio.store.rows import JobRow
-from podium.studio.web.access import AManager, wake_workers
-from podium.studio.web.routes.judging import Number
+from podium.studio.web.access import Number, RequiresManager, wake_workers
+from podium.studio.web.actions import Routes, read, write
+from podium.studio.web.pages import render_project
 
-router = APIRouter(prefix="/api/v1/projects/{project}/models", tags=["language models"])
+routes = Routes(
+    "language models", api="/projects/{project}/models", pages="/projects/{project}/models"
+)
+
+_LONGEST_RUBRIC = 2**20
+_TO_MODEL = "/projects/{project}/models/{model}"
 
 
 class RunOut(BaseModel):
@@ -71,61 +79,128 @@ class ModelAuditOut(BaseModel):
     content: JsonObject
 
 
-@router.get("", operation_id="list_models")
-def list_models(request: Request, who: AManager) -> ModelsOut:
+@routes.page("")
+def models_page(request: Request, who: RequiresManager) -> Response:
+    """All models of the project, and a form that adds one."""
+    listed = list_models(request, who)
+    values = {
+        "models": listed.models,
+        "endpoints": listed.endpoints,
+        "rankings": who.project.mode == Mode.RANKINGS,
+    }
+    return render_project(request, who, "models.html", values)
+
+
+@routes.page("/{model}")
+def model_page(request: Request, who: RequiresManager, model: Number) -> Response:
+    """One model: its run, what it cost, and its audit."""
+    row = read(request, lambda c: assessors.model_row(c, who.project.id, model))
+    values = {"shown": get_model(request, who, model), "row": row}
+    return render_project(request, who, "model.html", values)
+
+
+@routes.page("/{model}/status")
+def status_fragment(request: Request, who: RequiresManager, model: Number) -> Response:
+    """What changes on a model's page while it judges."""
+    values = {"shown": get_model(request, who, model)}
+    return render_project(request, who, "model_status.html", values)
+
+
+@routes.page("/{model}/audit")
+def audit_page(request: Request, who: RequiresManager, model: Number) -> Response:
+    """The last audit of a model."""
+    values = {
+        "shown": get_model(request, who, model),
+        "audit": get_model_audit(request, who, model),
+        "busy": read(request, lambda c: audits.is_being_audited(c, who.project.id, model)),
+        "meanings": FIGURE_MEANINGS,
+    }
+    return render_project(request, who, "model_audit.html", values)
+
+
+@routes.action("GET", "")
+def list_models(request: Request, who: RequiresManager) -> ModelsOut:
     """The language models that judge in the project."""
-    return ModelsOut(
-        endpoints=endpoint_choices(request.app.state.settings.models),
-        models=reading(request.app.state.engine, lambda c: models_out(c, who)),
-    )
+
+    def work(connection: Connection) -> list[ModelOut]:
+        return [_out(connection, row) for row in assessors.models_of(connection, who.project.id)]
+
+    endpoints = endpoint_choices(request.app.state.settings.models)
+    return ModelsOut(endpoints=endpoints, models=read(request, work))
 
 
-@router.post("", status_code=201, operation_id="add_model")
-def add_model(request: Request, who: AManager, body: assessors.ModelSettings) -> ModelOut:
+def _filled(form: FormData) -> JsonObject:
+    """What was filled in: the rest has its default."""
+    return {
+        name: value
+        for name, value in form.items()
+        if name != "csrf" and isinstance(value, str) and value.strip()
+    }
+
+
+def _with_rubric(form: FormData) -> JsonObject:
+    values = _filled(form)
+    file = form.get("rubric_file")
+    if file is None or isinstance(file, str) or not file.filename:
+        return values
+    content = file.file.read(_LONGEST_RUBRIC + 1)
+    if len(content) > _LONGEST_RUBRIC:
+        raise RefusedError(413, "The rubric is too large: give at most 1 MiB.")
+    try:
+        return values | {"rubric": content.decode()}
+    except UnicodeError as error:
+        raise RefusedError(422, "The rubric is not UTF-8 text.") from error
+
+
+@routes.action(
+    "POST",
+    "",
+    form="",
+    page=models_page,
+    to="/projects/{project}/models/{result.id}",
+    values=_with_rubric,
+    uploads=True,
+    status_code=201,
+)
+def add_model(request: Request, who: RequiresManager, body: assessors.ModelSettings) -> ModelOut:
     """Add a language model as an assessor; it judges nothing before it is started."""
-
-    def work(connection: Connection) -> ModelOut:
-        settings = request.app.state.settings
-        return _out(connection, assessors.add_model(connection, who, settings, body))
-
-    return in_transaction(request.app.state.engine, work)
+    settings = request.app.state.settings
+    return write(request, lambda c: _out(c, assessors.add_model(c, who, settings, body)))
 
 
-@router.get("/{model}", operation_id="get_model")
-def get_model(request: Request, who: AManager, model: Number) -> ModelOut:
+@routes.action("GET", "/{model}")
+def get_model(request: Request, who: RequiresManager, model: Number) -> ModelOut:
     """A model assessor, and how far its last run is."""
-    return reading(
-        request.app.state.engine,
-        lambda c: _out(c, assessors.model_row(c, who.project.id, model)),
-    )
+    return read(request, lambda c: _out(c, assessors.model_row(c, who.project.id, model)))
 
 
-@router.put("/{model}/budget", operation_id="change_model_budget")
-def change_budget(
-    request: Request, who: AManager, model: Number, body: assessors.ModelBudget
+@routes.action(
+    "PUT", "/{model}/budget", form="/{model}/budget", page=model_page, to=_TO_MODEL, values=_filled
+)
+def change_model_budget(
+    request: Request, who: RequiresManager, model: Number, body: assessors.ModelBudget
 ) -> ModelOut:
     """Give a model another budget, also for a run under way."""
-    return in_transaction(
-        request.app.state.engine,
-        lambda c: _out(c, assessors.change_budget(c, who, model, body)),
-    )
+    return write(request, lambda c: _out(c, assessors.change_budget(c, who, model, body)))
 
 
-@router.post("/{model}/run", status_code=202, operation_id="run_model")
-def run_model(request: Request, who: AManager, model: Number) -> ModelOut:
+@routes.action(
+    "POST", "/{model}/run", form="/{model}/run", page=model_page, to=_TO_MODEL, status_code=202
+)
+def run_model(request: Request, who: RequiresManager, model: Number) -> ModelOut:
     """Let a model judge what it has not judged yet, in the background."""
 
     def work(connection: Connection) -> ModelOut:
         assessors.start_run(connection, who, request.app.state.settings, model)
         return _out(connection, assessors.model_row(connection, who.project.id, model))
 
-    started = in_transaction(request.app.state.engine, work)
+    started = write(request, work)
     wake_workers(request)
     return started
 
 
-@router.post("/{model}/stop", operation_id="stop_model")
-def stop_model(request: Request, who: AManager, model: Number) -> ModelOut:
+@routes.action("POST", "/{model}/stop", form="/{model}/stop", page=model_page, to=_TO_MODEL)
+def stop_model(request: Request, who: RequiresManager, model: Number) -> ModelOut:
     """Stop a model that is judging; what it has judged stays."""
 
     def work(connection: Connection) -> ModelOut:
@@ -137,19 +212,25 @@ def stop_model(request: Request, who: AManager, model: Number) -> ModelOut:
         record(connection, who.person.id, who.project.id, "stopped a model", model=row.model)
         return _out(connection, row)
 
-    return in_transaction(request.app.state.engine, work)
+    return write(request, work)
 
 
-@router.post("/{model}/audit", status_code=202, operation_id="request_model_audit")
-def request_audit(request: Request, who: AManager, model: Number) -> ModelAuditOut:
+@routes.action(
+    "POST",
+    "/{model}/audit",
+    form="/{model}/audit",
+    to=_TO_MODEL + "/audit",
+    status_code=202,
+)
+def request_model_audit(request: Request, who: RequiresManager, model: Number) -> ModelAuditOut:
     """Hold a model's judgments against people's, in the background; returns the last audit."""
-    in_transaction(request.app.state.engine, lambda c: audits.request_audit(c, who, model))
+    write(request, lambda c: audits.request_audit(c, who, model))
     wake_workers(request)
-    return get_audit(request, who, model)
+    return get_model_audit(request, who, model)
 
 
-@router.get("/{model}/audit", operation_id="get_model_audit")
-def get_audit(request: Request, who: AManager, model: Number) -> ModelAuditOut:
+@routes.action("GET", "/{model}/audit")
+def get_model_audit(request: Request, who: RequiresManager, model: Number) -> ModelAuditOut:
     """The last audit of a model; `made_at` is null if there is none."""
 
     def work(connection: Connection) -> ModelAuditOut:
@@ -158,12 +239,7 @@ def get_audit(request: Request, who: AManager, model: Number) -> ModelAuditOut:
             return ModelAuditOut(made_at=None, content={})
         return ModelAuditOut(made_at=report.made_at, content=report.content)
 
-    return reading(request.app.state.engine, work)
-
-
-def models_out(connection: Connection, who: Member) -> list[ModelOut]:
-    """The model assessors of a project."""
-    return [_out(connection, row) for row in assessors.models_of(connection, who.project.id)]
+    return read(request, work)
 
 
 def _out(connection: Connection, row: assessors.ModelRow) -> ModelOut:

@@ -1,34 +1,49 @@
-"""Projects for programs: list, make, change and delete them, and see how far their queries are."""
+"""Projects: the list, one's home, and its settings; making, changing, copying and deleting one."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Request
-from fastapi import Query as Parameter
+from fastapi import Request
+from fastapi.responses import RedirectResponse, Response
 from pydantic import AfterValidator, BaseModel, Field
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
+from podium.judging.algorithms import ALGORITHMS, CAREFUL
+from podium.studio.accounts.crowd import note_completion
 from podium.studio.errors import RefusedError
+from podium.studio.json_types import JsonObject
+from podium.studio.judging.adjudication import adjudicator_of, count_disputes
+from podium.studio.judging.crowd_work import crowd_work
 from podium.studio.projects.changes import (
     ProjectChange,
     change_project,
     delete_project,
+    has_answers,
     settings_of,
 )
+from podium.studio.projects.guidelines import guidelines_html
 from podium.studio.projects.progress import ProjectProgress, project_progress, projects_of
 from podium.studio.projects.service import ProjectSettings, create_project, project_row
-from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode, Role
-from podium.studio.store.rows import ProjectQueryRow, ProjectRow, fetch_all
-from podium.studio.store.tables import ProjectQuery
+from podium.studio.store.rows import ProjectRow
 from podium.studio.store.text import storable
-from podium.studio.transfer.project_copies import copy_project
-from podium.studio.web.access import AManager, AnAdmin, AnOwner, AnyMember, AnyPerson, wake_workers
+from podium.studio.transfer.project_copies import copy_project as copy
+from podium.studio.web.access import (
+    RequiresAdmin,
+    RequiresManager,
+    RequiresMember,
+    RequiresOwner,
+    RequiresPerson,
+    wake_workers,
+)
+from podium.studio.web.actions import Routes, outcome_of, read, write
+from podium.studio.web.pages import render, render_project
 
-router = APIRouter(prefix="/api/v1", tags=["projects"])
+routes = Routes("projects")
 
-_PAGE = 1000
+_PROJECT = "/projects/{project}"
+_CHOICES: JsonObject = {"modes": list(Mode), "algorithms": [*ALGORITHMS, CAREFUL]}
 
 
 class ProjectProgressOut(BaseModel):
@@ -62,17 +77,6 @@ class ProjectOut(BaseModel):
     progress: ProjectProgressOut
 
 
-class QueryOut(BaseModel):
-    """A query, and how far its judging is."""
-
-    id: int
-    query_id: str
-    query: str
-    judgments: int
-    expected_left: float
-    done: bool
-
-
 class CopyRequest(BaseModel):
     """The name of a project's copy."""
 
@@ -90,34 +94,113 @@ class Confirmation(BaseModel):
     name: Annotated[str, Field(max_length=200)]
 
 
-@router.get("/projects", operation_id="list_projects")
-def list_projects(request: Request, who: AnyPerson) -> list[ProjectOut]:
+@routes.page("/")
+def home(request: Request, who: RequiresPerson) -> Response:
+    """One's projects."""
+    rows = read(request, lambda c: projects_of(c, who.id, every=who.is_admin))
+    return render(request, "projects.html", {"projects": rows}, person=who)
+
+
+@routes.page("/help")
+def help_page(request: Request, who: RequiresPerson) -> Response:
+    """What the studio does, in short."""
+    return render(request, "help.html", {}, person=who)
+
+
+@routes.page("/projects/new")
+def new_page(request: Request, who: RequiresAdmin) -> Response:
+    """Ask how a new project is to be judged."""
+    settings = ProjectSettings(name="New").model_dump() | {"name": ""}
+    values = {"values": settings | dict(outcome_of(request).typed)}
+    values |= {"fixed": False, "has_queries": False, **_CHOICES}
+    return render(request, "project_new.html", values, person=who)
+
+
+@routes.page(_PROJECT)
+def project_home(request: Request, who: RequiresMember) -> Response:
+    """An assessor's start: what to look for, and where to begin. Managers see the figures."""
+    if who.may(Role.MANAGER):
+        return RedirectResponse(f"/projects/{who.project.id}/dashboard", 303)
+
+    def work(connection: Connection) -> JsonObject:
+        adjudicator = adjudicator_of(connection, who.project.id)
+        return {
+            "progress": project_progress(connection, who.project.id),
+            "disputes": count_disputes(connection, who.project.id)
+            if adjudicator == who.person.id
+            else None,
+            "crowd": crowd_work(connection, who.project, who.person.id),
+        }
+
+    values = read(request, work)
+    if values["crowd"] is not None and values["crowd"].code is not None:
+        write(request, lambda c: note_completion(c, who.person.id))
+    values["guidelines"] = guidelines_html(who.project.guidelines)
+    return render_project(request, who, "project_home.html", values)
+
+
+@routes.page(_PROJECT + "/settings")
+def settings_page(request: Request, who: RequiresManager) -> Response:
+    """Show the settings."""
+
+    def work(connection: Connection) -> tuple[bool, bool]:
+        queries = project_progress(connection, who.project.id).queries
+        return has_answers(connection, who.project.id), queries > 0
+
+    fixed, has_queries = read(request, work)
+    typed = outcome_of(request).typed
+    values = {
+        "values": settings_of(who.project).model_dump()
+        | (dict(typed) if "guidelines" in typed else {}),
+        "fixed": fixed,
+        "has_queries": has_queries,
+        "owns": who.may(Role.OWNER),
+        **_CHOICES,
+    }
+    return render_project(request, who, "project_settings.html", values)
+
+
+@routes.action("GET", "/projects")
+def list_projects(request: Request, who: RequiresPerson) -> list[ProjectOut]:
     """Your projects, newest first."""
-    rows = reading(request.app.state.engine, lambda c: projects_of(c, who.id, every=who.is_admin))
+    rows = read(request, lambda c: projects_of(c, who.id, every=who.is_admin))
     return [_project_out(row, role, progress) for row, role, progress in rows]
 
 
-@router.post("/projects", status_code=201, operation_id="create_project")
-def create(request: Request, who: AnAdmin, settings: ProjectSettings) -> ProjectOut:
+@routes.action(
+    "POST",
+    "/projects",
+    form="/projects",
+    page=new_page,
+    to="/projects/{result.id}/import",
+    status_code=201,
+    operation_id="create_project",
+)
+def create(request: Request, who: RequiresAdmin, settings: ProjectSettings) -> ProjectOut:
     """Make a project, which is then yours. Only administrators of the server can."""
 
     def work(connection: Connection) -> ProjectOut:
-        project_id = create_project(connection, who.id, settings)
-        row = project_row(connection, project_id)
-        return _project_out(row, Role.OWNER, project_progress(connection, project_id))
+        return _own(connection, create_project(connection, who.id, settings))
 
-    return in_transaction(request.app.state.engine, work)
+    return write(request, work)
 
 
-@router.get("/projects/{project}", operation_id="get_project")
-def get(request: Request, who: AnyMember) -> ProjectOut:
+@routes.action("GET", _PROJECT)
+def get_project(request: Request, who: RequiresMember) -> ProjectOut:
     """A project of yours."""
-    progress = reading(request.app.state.engine, lambda c: project_progress(c, who.project.id))
+    progress = read(request, lambda c: project_progress(c, who.project.id))
     return _project_out(who.project, who.role, progress)
 
 
-@router.patch("/projects/{project}", operation_id="change_project")
-def change(request: Request, who: AManager, changes: ProjectChange) -> ProjectOut:
+@routes.action(
+    "PATCH",
+    _PROJECT,
+    form=_PROJECT + "/settings",
+    page=settings_page,
+    to=_PROJECT + "/settings",
+    operation_id="change_project",
+)
+def change(request: Request, who: RequiresManager, changes: ProjectChange) -> ProjectOut:
     """Change settings, pause or resume. How pairs are chosen is fixed once there are judgments."""
     values = changes.model_dump(mode="json", exclude_unset=True)
 
@@ -125,20 +208,32 @@ def change(request: Request, who: AManager, changes: ProjectChange) -> ProjectOu
         row = change_project(connection, who.person.id, who.project.id, values)
         return _project_out(row, who.role, project_progress(connection, who.project.id))
 
-    return in_transaction(request.app.state.engine, work)
+    return write(request, work)
 
 
-@router.delete("/projects/{project}", status_code=204, operation_id="delete_project")
-def delete(request: Request, who: AnOwner, confirmation: Confirmation) -> None:
+@routes.action(
+    "DELETE",
+    _PROJECT,
+    form=_PROJECT + "/delete",
+    page=settings_page,
+    to="/",
+    status_code=204,
+    operation_id="delete_project",
+)
+def delete(request: Request, who: RequiresOwner, confirmation: Confirmation) -> None:
     """Delete a project with all its judgments. It has to be named."""
-    in_transaction(
-        request.app.state.engine,
-        lambda c: delete_project(c, who.person.id, who.project, confirmation.name),
-    )
+    write(request, lambda c: delete_project(c, who.person.id, who.project, confirmation.name))
 
 
-@router.post("/projects/{project}/copy", status_code=201, operation_id="copy_project")
-def copy(request: Request, who: AManager, body: CopyRequest) -> ProjectOut:
+@routes.action(
+    "POST",
+    _PROJECT + "/copy",
+    form=_PROJECT + "/copy",
+    page=settings_page,
+    to="/projects/{result.id}/import",
+    status_code=201,
+)
+def copy_project(request: Request, who: RequiresManager, body: CopyRequest) -> ProjectOut:
     """Copy a project's settings, queries and gold pairs, without judgments and members.
 
     The queries follow in the background, as an import of the new project. Only administrators of
@@ -146,47 +241,15 @@ def copy(request: Request, who: AManager, body: CopyRequest) -> ProjectOut:
     """
     if not who.person.is_admin:
         raise RefusedError(403, "Only administrators of this server may copy projects.")
-
-    def work(connection: Connection) -> ProjectOut:
-        project_id = copy_project(connection, who, body.name)
-        row = project_row(connection, project_id)
-        return _project_out(row, Role.OWNER, project_progress(connection, project_id))
-
-    copied = in_transaction(request.app.state.engine, work)
+    copied = write(request, lambda c: _own(c, copy(c, who, body.name)))
     wake_workers(request)
     return copied
 
 
-@router.get("/projects/{project}/queries", operation_id="list_queries")
-def list_queries(
-    request: Request,
-    who: AManager,
-    after: Annotated[int, Parameter(ge=0, lt=2**62, description="The last id seen.")] = 0,
-    limit: Annotated[int, Parameter(ge=1, le=_PAGE)] = _PAGE,
-) -> list[QueryOut]:
-    """The project's queries in the order of their ids, a page at a time."""
-    rows = reading(
-        request.app.state.engine,
-        lambda c: fetch_all(
-            c,
-            select(ProjectQuery.__table__)
-            .where(ProjectQuery.project_id == who.project.id, ProjectQuery.id > after)
-            .order_by(ProjectQuery.id)
-            .limit(limit),
-            ProjectQueryRow,
-        ),
-    )
-    return [
-        QueryOut(
-            id=row.id,
-            query_id=row.name,
-            query=row.text,
-            judgments=row.judgments,
-            expected_left=row.expected_left,
-            done=row.done,
-        )
-        for row in rows
-    ]
+def _own(connection: Connection, project_id: int) -> ProjectOut:
+    """A project that its owner has just made."""
+    row = project_row(connection, project_id)
+    return _project_out(row, Role.OWNER, project_progress(connection, project_id))
 
 
 def _settings(row: ProjectRow, role: Role) -> ProjectSettings | AssessorSettings:
@@ -205,11 +268,5 @@ def _project_out(row: ProjectRow, role: str, progress: ProjectProgress) -> Proje
         archived=row.archived,
         created_at=row.created_at,
         settings=_settings(row, Role(role)),
-        progress=ProjectProgressOut(
-            queries=progress.queries,
-            done=progress.done,
-            judgments=progress.judgments,
-            expected_left=progress.expected_left,
-            share=progress.share,
-        ),
+        progress=ProjectProgressOut.model_validate(progress, from_attributes=True),
     )

@@ -1,4 +1,4 @@
-"""Signing in and out, and accepting invitations."""
+"""Signing in and out, accepting invitations, and choosing a new password by a link."""
 
 from __future__ import annotations
 
@@ -7,26 +7,25 @@ from typing import Annotated
 from urllib.parse import urlencode, urlsplit
 
 import structlog
-from fastapi import APIRouter, Depends, Form, Request
+from fastapi import Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import Connection, select
 
+from podium.studio.accounts import mail, throttling
 from podium.studio.accounts import service as accounts
-from podium.studio.accounts import throttling
 from podium.studio.accounts.audit import record
 from podium.studio.errors import RefusedError
 from podium.studio.messages import Message
-from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import Project, User
 from podium.studio.store.text import storable
 from podium.studio.store.tokens import digest, new_secret
 from podium.studio.web.access import COOKIE, person_of, signed_in
+from podium.studio.web.actions import Routes, read, write
 from podium.studio.web.cookies import cookie, drop_cookie, set_cookie
-from podium.studio.web.forms import read_csrf
-from podium.studio.web.languages import keep_language
+from podium.studio.web.languages import keep_language, language_of
 from podium.studio.web.pages import render
 
-router = APIRouter(dependencies=[Depends(read_csrf)], include_in_schema=False)
+routes = Routes()
 
 _LOG = structlog.get_logger("podium.studio")
 _FORM_COOKIE = "podium_form"
@@ -41,7 +40,7 @@ def back_to(request: Request) -> str:
     return urlencode({"to": request.url.path + query})
 
 
-@router.get("/sign-in")
+@routes.pages.get("/sign-in")
 def sign_in_page(request: Request, to: str = "/") -> Response:
     """Ask for address and password."""
     if person_of(request) is not None:
@@ -49,7 +48,7 @@ def sign_in_page(request: Request, to: str = "/") -> Response:
     return _sign_in_page(request, to)
 
 
-@router.post("/sign-in")
+@routes.pages.post("/sign-in")
 def sign_in(
     request: Request, email: Text = "", password: Text = "", form: Text = "", to: Text = "/"
 ) -> Response:
@@ -57,7 +56,6 @@ def sign_in(
     check_form(request, form)
     address = request.client.host if request.client else ""
 
-    engine = request.app.state.engine
     email = storable(email)
 
     def work(connection: Connection) -> int | None:
@@ -71,8 +69,8 @@ def sign_in(
         return user_id
 
     try:
-        in_transaction(engine, lambda c: throttling.count_attempt(c, email, address))
-        user_id = in_transaction(engine, work)
+        write(request, lambda c: throttling.count_attempt(c, email, address))
+        user_id = write(request, work)
     except RefusedError as error:
         _LOG.warning("sign-in", outcome="throttled", address=address)
         return _sign_in_page(request, to, email, error.problem, error.status)
@@ -83,22 +81,22 @@ def sign_in(
     return start_session(request, user_id, inside(to))
 
 
-@router.post("/sign-out")
+@routes.pages.post("/sign-out")
 def sign_out(request: Request) -> Response:
     """Sign out of this browser."""
     signed_in(request)
     secret = cookie(request, COOKIE)
-    in_transaction(request.app.state.engine, lambda c: accounts.sign_out(c, secret))
+    write(request, lambda c: accounts.sign_out(c, secret))
     response = RedirectResponse("/sign-in", 303)
     drop_cookie(request, response, COOKIE)
     return response
 
 
-@router.get("/join/{secret}")
+@routes.pages.get("/join/{secret}")
 def join_page(request: Request, secret: str) -> Response:
     """Show what an invitation is to, and ask who is joining."""
     person = person_of(request)
-    name = reading(request.app.state.engine, lambda c: _invited_to(c, secret))
+    name = read(request, lambda c: _invited_to(c, secret))
     form = new_secret()
     page = render(
         request, "join.html", {"project": name, "secret": secret, "form": form, "problem": ""},
@@ -107,7 +105,7 @@ def join_page(request: Request, secret: str) -> Response:
     return with_form_cookie(request, page, form)
 
 
-@router.post("/join/{secret}")
+@routes.pages.post("/join/{secret}")
 def join(
     request: Request,
     secret: str,
@@ -132,11 +130,11 @@ def join(
         return user_id, project_id
 
     try:
-        user_id, project_id = in_transaction(request.app.state.engine, work)
+        user_id, project_id = write(request, work)
     except RefusedError as error:
         if person is not None or error.status == 404:
             raise
-        project = reading(request.app.state.engine, lambda c: _invited_to(c, secret))
+        project = read(request, lambda c: _invited_to(c, secret))
         form = new_secret()
         page = render(
             request, "join.html",
@@ -148,6 +146,69 @@ def join(
     return RedirectResponse(target, 303) if person else start_session(request, user_id, target)
 
 
+@routes.pages.get("/sign-in/once/{secret}")
+def sign_in_once(request: Request, secret: str) -> Response:
+    """Sign in whoever could read the server's terminal."""
+    user_id = request.app.state.one_time.pop(digest(secret), None)
+    if user_id is None:
+        raise RefusedError(
+            404, "This link has already been used. Restart the server to get a new one."
+        )
+    write(
+        request,
+        lambda c: record(c, user_id, None, "signed in with the terminal link"),
+    )
+    return start_session(request, user_id, "/")
+
+
+@routes.pages.get("/reset")
+def ask_reset(request: Request) -> Response:
+    """Ask for the address."""
+    _check_mails(request)
+    return _reset_page(request, {"step": "ask", "problem": ""})
+
+
+@routes.pages.post("/reset")
+def request_reset(request: Request, email: Text = "", form: Text = "") -> Response:
+    """Send a link, if there is such an account; the answer is the same in any case."""
+    _check_mails(request)
+    check_form(request, form)
+    settings = request.app.state.settings
+    address, email = request.client.host if request.client else "", storable(email)
+    try:
+        write(request, lambda c: mail.count_reset(c, email, address))
+    except RefusedError as error:
+        return _reset_page(request, {"step": "ask", "problem": error.problem}, error.status)
+    write(
+        request, lambda c: mail.request_reset(c, email, settings.public_url, language_of(request))
+    )
+    return _reset_page(request, {"step": "sent", "problem": ""})
+
+
+@routes.pages.get("/reset/{secret}")
+def password_page(request: Request, secret: str) -> Response:
+    """Ask for the new password."""
+    if not read(request, lambda c: mail.is_reset(c, secret)):
+        raise RefusedError(404, "This link has been used or has expired. Ask for a new one.")
+    return _reset_page(request, {"step": "choose", "secret": secret, "problem": ""})
+
+
+@routes.pages.post("/reset/{secret}")
+def choose_password(
+    request: Request, secret: str, password: Text = "", form: Text = ""
+) -> Response:
+    """Take the new password, and sign in."""
+    check_form(request, form)
+    try:
+        user_id = write(request, lambda c: mail.use_reset(c, secret, password))
+    except RefusedError as error:
+        if error.status == 404:
+            raise
+        shown = {"step": "choose", "secret": secret, "problem": error.problem}
+        return _reset_page(request, shown, error.status)
+    return start_session(request, user_id, "/")
+
+
 def start_session(request: Request, user_id: int, to: str) -> Response:
     """Send a browser on with a session of its own, never one that it brought."""
     settings = request.app.state.settings
@@ -156,7 +217,7 @@ def start_session(request: Request, user_id: int, to: str) -> Response:
         session = accounts.sign_in(connection, user_id, settings.session_hours)
         return session, connection.scalar(select(User.language).where(User.id == user_id))
 
-    session, language = in_transaction(request.app.state.engine, work)
+    session, language = write(request, work)
     response = RedirectResponse(to, 303)
     if language:  # for pages that do not look up who asks, and for after signing out
         keep_language(request, response, language)
@@ -215,3 +276,14 @@ def inside(to: str) -> str:
     parts = urlsplit(to)
     safe = not parts.scheme and not parts.netloc and to.startswith("/") and "\\" not in to
     return to if safe and to.isprintable() and not to.startswith("//") else "/"
+
+
+def _check_mails(request: Request) -> None:
+    if not request.app.state.settings.smtp:
+        raise RefusedError(404, "This server sends no e-mail. Ask an administrator.")
+
+
+def _reset_page(request: Request, values: dict[str, str], status: int = 200) -> Response:
+    form = new_secret()
+    page = render(request, "reset.html", {**values, "form": form}, status=status)
+    return with_form_cookie(request, page, form)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -49,8 +48,9 @@ def _column(
     )  # fmt: skip
 
 
-def _where(condition: str) -> Mapping[str, sa.TextClause]:
-    return {"postgresql_where": sa.text(condition), "sqlite_where": sa.text(condition)}
+def _partial_index(name: str, *columns: str, where: str) -> sa.Index:
+    condition = sa.text(where)
+    return sa.Index(name, *columns, postgresql_where=condition, sqlite_where=condition)
 
 
 sa.Table(
@@ -276,9 +276,9 @@ sa.Table(
     _column("expected_left", sa.Double),
     _column("withdrawn", sa.Boolean, server_default=sa.false()),
     sa.UniqueConstraint("project_id", "name"),
-    sa.Index("ix_queries_available", "project_id", "changed", "id", **_where("available")),
-    sa.Index(
-        "ix_queries_leased", "project_id", "lease_expiry", **_where("lease_expiry IS NOT NULL")
+    _partial_index("ix_queries_available", "project_id", "changed", "id", where="available"),
+    _partial_index(
+        "ix_queries_leased", "project_id", "lease_expiry", where="lease_expiry IS NOT NULL"
     ),
     sa.Index("ix_queries_open", "project_id", "done", "id"),
 )
@@ -313,7 +313,7 @@ sa.Table(
     _column("query_id", _ID, _refers("queries.id"), primary_key=True),
     _column("user_id", _ID, _refers("users.id"), primary_key=True),
     _column("done", sa.Boolean, server_default=sa.false()),
-    sa.Index("ix_assigned_open", "user_id", "query_id", **_where("NOT done")),
+    _partial_index("ix_assigned_open", "user_id", "query_id", where="NOT done"),
     sa.Index("ix_assigned_user_id", "user_id"),
 )
 sa.Table(
@@ -351,7 +351,7 @@ sa.Table(
     _column("next_at", sa.Double),
     _column("error", sa.Text, nullable=True),
     _column("created_at", sa.Double),
-    sa.Index("ix_deliveries_due", "next_at", **_where("state = 'waiting'")),
+    _partial_index("ix_deliveries_due", "next_at", where="state = 'waiting'"),
     sa.Index("ix_deliveries_webhook_id", "webhook_id"),
 )
 sa.Table(

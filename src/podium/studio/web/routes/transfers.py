@@ -1,0 +1,422 @@
+"""Imports and exports: start one, see its progress, download its file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+from fastapi import File, Request, UploadFile
+from fastapi import Form as FormField
+from fastapi.responses import FileResponse, Response
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection, select
+from starlette.datastructures import FormData
+
+from podium.studio.accounts.audit import record
+from podium.studio.accounts.identity import Member, check_not_archived
+from podium.studio.errors import RefusedError
+from podium.studio.jobs.queue import State, cancel, enqueue, files_folder
+from podium.studio.json_types import JsonObject
+from podium.studio.judging.bulk_discards import DISCARD, RESTORE
+from podium.studio.messages import Message
+from podium.studio.models.assessors import models_of
+from podium.studio.store.enums import Mode
+from podium.studio.store.rows import JobRow, fetch_all, fetch_one
+from podium.studio.store.tables import Job
+from podium.studio.transfer.exports import KIND as EXPORT
+from podium.studio.transfer.exports import ExportOptions, download_name
+from podium.studio.transfer.imports import KIND as IMPORT
+from podium.studio.transfer.imports import (
+    Source,
+    delete_uploads,
+    store_preview,
+    store_upload,
+    taken_preview,
+)
+from podium.studio.transfer.notebooks import newest_labels, training_lines
+from podium.studio.transfer.readers import MAX_DEPTH, Upload
+from podium.studio.transfer.search_engines import DEFAULTS, EngineSearch, check_search
+from podium.studio.transfer.tables import TableColumns, preview_table
+from podium.studio.transfer.writers import DESCRIPTIONS, EXPORT_CONTENTS, EXPORT_FORMATS
+from podium.studio.web.access import Number, RequiresManager, wake_workers
+from podium.studio.web.actions import Routes, outcome_of, read, write
+from podium.studio.web.pages import render_project
+
+routes = Routes("imports and exports", api="/projects/{project}", pages="/projects/{project}")
+
+_FIELDS = (
+    ("query", Message("Query text"), Message("What was searched for.")),
+    (
+        "query_id",
+        Message("Query ID"),
+        Message("Without it, the query text is the ID. TREC files need IDs without spaces."),
+    ),
+    ("description", Message("Query description"), Message("What the searcher wants to find.")),
+    ("document_id", Message("Document ID"), Message("Without it, the URL is the ID.")),
+    ("title", Message("Title"), Message("Shown above the document.")),
+    ("text", Message("Text"), Message("What assessors read.")),
+    ("html", Message("HTML"), Message("Shown instead of the text; scripts are removed.")),
+    ("url", Message("URL"), Message("Where the document comes from.")),
+    (
+        "score",
+        Message("Score"),
+        Message("Of a prior ranking; larger is better. It saves judgments."),
+    ),
+    ("rank", Message("Rank"), Message("In a prior ranking, from 1; used where there is no score.")),
+)
+"""What columns can be: the field, its label, and a hint."""
+_NEEDED: dict[str, tuple[str, ...]] = {
+    "candidates": ("candidates",),
+    "table": ("table",),
+    "runs": ("runs", "documents"),
+    "gold": ("gold",),
+}
+_SHOWN = 50
+
+
+class JobOut(BaseModel):
+    """An import or export and its progress."""
+
+    id: int
+    kind: str
+    state: State
+    progress: float
+    result: JsonObject
+    error: str | None
+    has_file: bool
+    created_at: float
+
+    @classmethod
+    def of(cls, row: JobRow) -> JobOut:
+        """A job as the API shows it."""
+        columns = {name: getattr(row, name) for name in cls.model_fields if name != "has_file"}
+        return cls(**columns, has_file=row.file is not None)
+
+
+class PreviewOut(BaseModel):
+    """The beginning of a table, and a guess at what its columns are."""
+
+    upload: str
+    """Identifies the stored file for some days."""
+    name: str
+    columns: list[str]
+    rows: list[list[str]]
+    guess: TableColumns
+
+
+class TableImport(BaseModel):
+    """A table that was uploaded for a preview, and what its columns are."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    upload: str = Field(max_length=100)
+    name: str = Field(default="table", max_length=200)
+    columns: TableColumns
+    skip_empty: bool = False
+
+
+@routes.page("/import")
+def import_page(request: Request, who: RequiresManager) -> Response:
+    """Forms for every kind of import, and those that are under way."""
+    preview = outcome_of(request).result
+    if preview is not None:
+        assert isinstance(preview, PreviewOut)
+        shown = preview.model_dump() | {"fields": _FIELDS}
+        return render_project(request, who, "import_preview.html", shown)
+    values = {
+        **_jobs(request, who, IMPORT),
+        "engines": bool(request.app.state.settings.engines),
+        "rankings": who.project.mode == Mode.RANKINGS,
+        "pairs": who.project.mode == Mode.PAIRS,
+        "defaults": DEFAULTS,
+        "deepest": MAX_DEPTH,
+    }
+    return render_project(request, who, "import.html", values)
+
+
+@routes.page("/export")
+def export_page(request: Request, who: RequiresManager) -> Response:
+    """Choices for an export, and those there are."""
+    models = read(request, lambda c: models_of(c, who.project.id))
+    values = {
+        "models": models,
+        **_jobs(request, who, EXPORT),
+        "choices": [
+            (content, form, DESCRIPTIONS[content, form])
+            for content in EXPORT_CONTENTS[Mode(who.project.mode)]
+            if models or content != "answers"
+            for form in EXPORT_FORMATS[content]
+        ],
+    }
+    return render_project(request, who, "export.html", values)
+
+
+@routes.page("/jobs/{kind}")
+def jobs_fragment(request: Request, who: RequiresManager, kind: str) -> Response:
+    """The list of jobs, which the pages fetch again and again while something is under way."""
+    known = kind if kind in (IMPORT, EXPORT) else IMPORT
+    return render_project(request, who, "jobs.html", _jobs(request, who, known))
+
+
+_TO_IMPORT = "/projects/{project}/import"
+
+
+@routes.action(
+    "POST",
+    "/imports",
+    form="/import",
+    page=import_page,
+    to=_TO_IMPORT,
+    uploads=True,
+    status_code=202,
+)
+def import_files(
+    request: Request,
+    who: RequiresManager,
+    source: Annotated[Source, FormField(description="What the files hold; not engine.")],
+    candidates: Annotated[UploadFile | None, File(description="JSONL, one query per line.")] = None,
+    runs: Annotated[list[UploadFile] | None, File(description="TREC runs.")] = None,
+    documents: Annotated[UploadFile | None, File(description="JSONL, or id, tab, text.")] = None,
+    queries: Annotated[UploadFile | None, File(description="JSONL, or id, tab, words.")] = None,
+    gold: Annotated[UploadFile | None, File(description="JSONL, one pair per line.")] = None,
+    depth: Annotated[int, FormField(ge=1, le=MAX_DEPTH, description="Depth of each run.")] = 50,
+    table: Annotated[UploadFile | None, File(description="CSV, TSV or JSON.")] = None,
+    skip_empty: Annotated[bool, FormField(description="Leave out documents without text.")] = False,
+) -> JobOut:
+    """Import queries and candidates (JSONL, a table, TREC runs with documents), or gold pairs.
+
+    The columns of a table are guessed by their names; a preview lets you choose them.
+    """
+    files = {
+        "candidates": _sent(candidates),
+        "runs": [upload for each in runs or [] for upload in _sent(each)],
+        "documents": _sent(documents),
+        "queries": _sent(queries),
+        "gold": _sent(gold),
+        "table": _sent(table),
+    }
+    for role in _NEEDED.get(source, (source,)):
+        if not files.get(role):
+            raise RefusedError(422, "%(field)s: Choose a file.", field=role)
+    if who.project.mode == Mode.RANKINGS and source != "gold" and len(files["runs"]) < 2:
+        raise RefusedError(422, "This project compares rankings: give two runs or more.")
+    settings = request.app.state.settings
+    stored = {
+        role: [store_upload(settings, upload.file, upload.filename or role) for upload in uploads]
+        for role, uploads in files.items()
+        if uploads
+    }
+    parameters = {"source": source, "files": stored, "depth": depth, "skip_empty": skip_empty}
+    return _request_job(request, who, IMPORT, parameters)
+
+
+@routes.action("POST", "/imports/preview", form="/import/preview", page=import_page, uploads=True)
+def preview_import(
+    request: Request,
+    who: RequiresManager,
+    table: Annotated[UploadFile, File(description="CSV, TSV or JSON.")],
+) -> PreviewOut:
+    """Store a table and show its beginning; `import_table` imports it."""
+    _check_takes_tables(who)
+    settings = request.app.state.settings
+    token, upload = store_preview(settings, who.project.id, table.file, table.filename or "table")
+    try:
+        shown = preview_table(upload)
+    except BaseException:
+        upload.path.unlink(missing_ok=True)
+        raise
+    return PreviewOut(
+        upload=token, name=upload.name, columns=shown.columns, rows=shown.rows, guess=shown.guess
+    )
+
+
+def _table_values(form: FormData) -> JsonObject:
+    return {
+        "upload": form.get("upload", ""),
+        "name": form.get("name", "table"),
+        "columns": {name: form.get(name, "") for name in TableColumns.model_fields},
+        "skip_empty": "skip_empty" in form,
+    }
+
+
+@routes.action(
+    "POST",
+    "/imports/table",
+    form="/import/table",
+    page=import_page,
+    to=_TO_IMPORT,
+    values=_table_values,
+    status_code=202,
+)
+def import_table(request: Request, who: RequiresManager, body: TableImport) -> JobOut:
+    """Import a table that `preview_import` stored."""
+    _check_takes_tables(who)
+    with taken_preview(request.app.state.settings, who.project.id, body.upload) as path:
+        body.columns.check(preview_table(Upload(path, body.name)).columns)
+        parameters = {
+            "source": "table",
+            "files": {"table": [[path.name, body.name]]},
+            "columns": body.columns.model_dump(),
+            "skip_empty": body.skip_empty,
+        }
+        return _request_job(request, who, IMPORT, parameters)
+
+
+@routes.action(
+    "POST",
+    "/imports/engine",
+    form="/import/engine",
+    page=import_page,
+    to=_TO_IMPORT,
+    uploads=True,
+    status_code=202,
+)
+def import_from_engine(request: Request, who: RequiresManager, search: EngineSearch) -> JobOut:
+    """Import queries with candidates that a search engine finds for them."""
+    if who.project.mode == Mode.RANKINGS:
+        raise RefusedError(409, "This project compares rankings: import two runs or more.")
+    check_search(search, request.app.state.settings.engines)
+    parameters = {"source": "engine", "search": search.model_dump()}
+    return _request_job(request, who, IMPORT, parameters)
+
+
+def _export_values(form: FormData) -> JsonObject:
+    content, _, export_format = str(form.get("what", "")).partition("/")
+    boxes = {name: name in form for name in ("ties", "only_done", "underscores")}
+    model = form.get("model") or None
+    return {"content": content, "format": export_format, "model": model, **boxes}
+
+
+@routes.action(
+    "POST",
+    "/exports",
+    form="/export",
+    page=export_page,
+    to="/projects/{project}/export",
+    values=_export_values,
+    status_code=202,
+)
+def export(request: Request, who: RequiresManager, options: ExportOptions) -> JobOut:
+    """Export the project's results to a file, to be downloaded when the job is done."""
+    options.check(Mode(who.project.mode))
+    return _request_job(request, who, EXPORT, options.model_dump())
+
+
+@routes.action("GET", "/jobs")
+def list_jobs(request: Request, who: RequiresManager) -> list[JobOut]:
+    """The latest imports and exports, newest first."""
+    return [JobOut.of(row) for row in _job_rows(request, who, [IMPORT, EXPORT])]
+
+
+@routes.action("GET", "/jobs/{job}")
+def get_job(request: Request, who: RequiresManager, job: Number) -> JobOut:
+    """How far an import or export is, or a job that discards or restores judgments."""
+    return JobOut.of(_job(request, who, job, (IMPORT, EXPORT, DISCARD, RESTORE)))
+
+
+@routes.action(
+    "GET",
+    "/jobs/{job}/file",
+    response_class=FileResponse,
+    responses={200: {"content": {"application/octet-stream": {}}, "description": "The file."}},
+)
+def get_job_file(request: Request, who: RequiresManager, job: Number) -> FileResponse:
+    """The file that an export wrote."""
+    row = _job(request, who, job)
+    path = files_folder(request.app.state.settings) / (row.file or "-")
+    if row.file is None or not path.is_file():
+        raise RefusedError(
+            404, "There is no file: the export is not done, or its file has expired."
+        )
+    write(
+        request,
+        lambda c: record(c, who.person.id, who.project.id, "downloaded an export", job=row.id),
+    )
+    return FileResponse(
+        path, media_type="application/octet-stream", filename=download_name(who.project, row)
+    )
+
+
+@routes.action(
+    "POST", "/jobs/{job}/cancel", form="/jobs/{job}/cancel", to="/projects/{project}/{result.kind}"
+)
+def cancel_job(request: Request, who: RequiresManager, job: Number) -> JobOut:
+    """End an import or export that waits or runs."""
+    row = _job(request, who, job)
+
+    def work(connection: Connection) -> None:
+        cancel(connection, row)
+        record(connection, who.person.id, who.project.id, f"cancelled an {row.kind}", job=row.id)
+
+    write(request, work)
+    if row.kind == IMPORT and row.state == State.WAITING:
+        delete_uploads(request.app.state.settings, row)
+    return JobOut.of(_job(request, who, job))
+
+
+def queued(request: Request, queue: Callable[[Connection], int]) -> JobOut:
+    """Queue a job, and let a worker start it."""
+
+    def work(connection: Connection) -> JobRow:
+        number = queue(connection)
+        return JobRow(*connection.execute(select(Job.__table__).where(Job.id == number)).one())
+
+    row = write(request, work)
+    wake_workers(request)
+    return JobOut.of(row)
+
+
+def _request_job(request: Request, who: Member, kind: str, parameters: JsonObject) -> JobOut:
+    """Queue an import or export."""
+    if kind == IMPORT:
+        check_not_archived(who.project)
+
+    def queue(connection: Connection) -> int:
+        number = enqueue(connection, who.project.id, who.person.id, kind, parameters)
+        record(connection, who.person.id, who.project.id, f"requested an {kind}", job=number)
+        return number
+
+    return queued(request, queue)
+
+
+def _jobs(request: Request, who: Member, kind: str) -> JsonObject:
+    """The list of jobs, with the lines that train a ranker from the newest file of labels."""
+    rows = _job_rows(request, who, [kind])
+    labels = newest_labels(rows) if kind == EXPORT else None
+    return {
+        "kind": kind,
+        "jobs": [JobOut.of(row) for row in rows],
+        "lines": None if labels is None else training_lines(who.project, labels),
+    }
+
+
+def _job_rows(request: Request, who: Member, kinds: list[str]) -> list[JobRow]:
+    statement = (
+        select(Job.__table__)
+        .where(Job.project_id == who.project.id, Job.kind.in_(kinds))
+        .order_by(Job.id.desc())
+        .limit(_SHOWN)
+    )
+    return read(request, lambda c: fetch_all(c, statement, JobRow))
+
+
+def _job(
+    request: Request, who: Member, job: int, kinds: Sequence[str] = (IMPORT, EXPORT)
+) -> JobRow:
+    statement = select(Job.__table__).where(
+        Job.id == job, Job.project_id == who.project.id, Job.kind.in_(kinds)
+    )
+    row = read(request, lambda c: fetch_one(c, statement, JobRow))
+    if row is None:
+        raise RefusedError(404, "The job does not exist.")
+    return row
+
+
+def _check_takes_tables(who: Member) -> None:
+    if who.project.mode == Mode.RANKINGS:
+        raise RefusedError(409, "This project compares rankings: import two runs or more.")
+
+
+def _sent(upload: UploadFile | None) -> list[UploadFile]:
+    """A browser sends a file field that was left empty as a file without a name."""
+    return [upload] if upload is not None and (upload.filename or upload.size) else []
