@@ -9,10 +9,9 @@ from typing import Any
 from sqlalchemy import Engine, text
 
 from benchmarks._studio_server import create_data
-from podium.studio.judging.leases import LeaseHolder
 from podium.studio.judging.next_task import NextTask
 from podium.studio.judging.service import Answer, JudgingMember, JudgingService
-from podium.studio.judging.unit_of_work import LeasedTask, UnitOfWork
+from podium.studio.judging.unit_of_work import LeasedTask, LeaseHolder, UnitOfWork
 from podium.studio.projects.service import ProjectSettings, create_project, project_row
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction, reading

@@ -7,9 +7,8 @@ import time
 from sqlalchemy import insert, select, update
 
 from podium.studio.jobs.queue import JobContext, enqueue
-from podium.studio.judging.leases import LeaseHolder
 from podium.studio.judging.service import Answer, JudgingService
-from podium.studio.judging.unit_of_work import LeasedTask
+from podium.studio.judging.unit_of_work import LeasedTask, LeaseHolder
 from podium.studio.projects.service import project_row
 from podium.studio.reporting import reports
 from podium.studio.settings import Settings

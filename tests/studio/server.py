@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 
 from podium.studio.app import create_app
-from podium.studio.jobs.execution import execute
+from podium.studio.jobs.process import execute
 from podium.studio.settings import Settings
 from tests.app_thread import serving_app
 

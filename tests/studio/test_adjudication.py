@@ -10,7 +10,7 @@ from sqlalchemy import select
 from podium.studio.accounts.identity import Member, Person
 from podium.studio.accounts.service import add_user
 from podium.studio.errors import RefusedError
-from podium.studio.jobs.execution import execute
+from podium.studio.jobs.process import execute
 from podium.studio.jobs.queue import JobContext, enqueue
 from podium.studio.judging import adjudication, corrections
 from podium.studio.judging.judged import load_judged_query

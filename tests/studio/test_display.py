@@ -13,8 +13,13 @@ from podium.data import Candidate, CandidateList
 from podium.errors import DataError
 from podium.studio.judging.judged import judged_queries
 from podium.studio.projects.changes import change_project
-from podium.studio.projects.display import DocumentContent, FieldRole, ShownField, shown_document
-from podium.studio.projects.document_fields import document_fields
+from podium.studio.projects.display import (
+    DocumentContent,
+    FieldRole,
+    ShownField,
+    document_fields,
+    shown_document,
+)
 from podium.studio.projects.service import ProjectSettings, add_query, project_row
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
@@ -25,8 +30,7 @@ from podium.studio.transfer.project_copies import copied_queries
 from podium.studio.transfer.readers import Upload, read_candidates, read_runs
 from podium.studio.transfer.tables import read_table
 from podium.studio.transfer.writers import EXPORT_FORMATS
-from podium.studio.web.documents import terms_in
-from podium.studio.web.stems import stem
+from podium.studio.web.documents import stem, terms_in
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import Browser, program, row_of
 from tests.studio.judging_helpers import queries_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 from podium.studio.projects.progress import ProjectProgress
+from podium.studio.reporting.dashboard import pace_of
 from podium.studio.reporting.flags import AssessorStats, quality_flags
-from podium.studio.reporting.pace import pace_of
 
 
 def times(*seconds, characters=400.0):

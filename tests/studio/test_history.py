@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from podium.studio.reporting.history import age_label, extended_history, history_chart
+from podium.studio.reporting.dashboard import age_label, extended_history, history_chart
 
 
 def grown(minutes):

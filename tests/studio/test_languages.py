@@ -9,7 +9,7 @@ from podium.studio.accounts.mail import request_reset
 from podium.studio.accounts.service import add_user
 from podium.studio.judging.blocked import BlockedQueries
 from podium.studio.messages import Message
-from podium.studio.reporting.agreement_words import agreement_words
+from podium.studio.reporting.dashboard import agreement_words
 from podium.studio.reporting.flags import AssessorStats, quality_flags, shown_flags
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction

@@ -12,9 +12,8 @@ from aiosmtpd.smtp import AuthResult, LoginPassword
 from sqlalchemy import delete, select, update
 
 from podium.studio.accounts.service import add_user
-from podium.studio.jobs import mail
-from podium.studio.jobs.mail import send_mail
-from podium.studio.jobs.outbox import MOST_ATTEMPTS, Outbox, enqueue_delivery
+from podium.studio.jobs import outbox as mail
+from podium.studio.jobs.outbox import MOST_ATTEMPTS, Outbox, enqueue_delivery, send_mail
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import Delivery, PasswordReset, User

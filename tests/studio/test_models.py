@@ -16,12 +16,11 @@ from podium.judging import read_answers
 from podium.judging.models.rubric import rubric_text
 from podium.studio.accounts.identity import Member, Person
 from podium.studio.errors import RefusedError
-from podium.studio.jobs.execution import execute
+from podium.studio.jobs.process import execute
 from podium.studio.jobs.queue import JobContext, cancel, claim, enqueue
 from podium.studio.judging import corrections
 from podium.studio.models import assessors, audits
-from podium.studio.models.assessors import ModelBudget, ModelSettings
-from podium.studio.models.endpoints import endpoint_key
+from podium.studio.models.assessors import ModelBudget, ModelSettings, endpoint_key
 from podium.studio.models.run import run_model
 from podium.studio.projects.changes import change_project
 from podium.studio.reporting.log_rows import log_rows

@@ -8,8 +8,7 @@ from typing import cast
 import pytest
 
 from podium.studio.store.rows import JobRow, ProjectRow
-from podium.studio.transfer.exports import ExportOptions
-from podium.studio.transfer.notebooks import newest_labels, training_lines
+from podium.studio.transfer.exports import ExportOptions, newest_labels, training_lines
 
 
 def job(number, state="done", file="x.csv", queries=100, **options):

@@ -10,9 +10,8 @@ from sqlalchemy import delete, insert, select
 from podium.studio.accounts.identity import Member, Person
 from podium.studio.errors import RefusedError
 from podium.studio.judging import corrections
-from podium.studio.judging.leases import RENEWED_SECONDS, LeaseHolder
 from podium.studio.judging.next_task import NoTask
-from podium.studio.judging.unit_of_work import LeasedTask
+from podium.studio.judging.unit_of_work import RENEWED_SECONDS, LeasedTask, LeaseHolder
 from podium.studio.projects.changes import change_project
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Purpose, Role

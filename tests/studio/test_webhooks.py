@@ -16,8 +16,8 @@ from podium.studio.accounts.identity import Member, Person
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.outbox import MOST_ATTEMPTS, Outbox, claim_delivery, enqueue_delivery
 from podium.studio.judging import corrections
-from podium.studio.judging.leases import LeaseHolder
 from podium.studio.judging.service import Answer
+from podium.studio.judging.unit_of_work import LeaseHolder
 from podium.studio.projects.webhooks import add_webhook, deliveries_of, remove_webhook
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading

@@ -176,8 +176,7 @@ def import_command(
     database: Database = None,
 ) -> None:
     """Import queries into a project: all of them, or none if one is invalid."""
-    from podium.studio.accounts.audit import record
-    from podium.studio.accounts.identity import check_not_archived
+    from podium.studio.accounts.identity import check_not_archived, record
     from podium.studio.projects.service import add_queries, check_unchanged, project_row
     from podium.studio.store.database import in_transaction
     from podium.studio.store.enums import Mode

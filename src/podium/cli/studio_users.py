@@ -32,7 +32,7 @@ def add_user_command(
     database: Database = None,
 ) -> None:
     """Create an account. Without a password its owner signs in with OpenID."""
-    from podium.studio.accounts.audit import record
+    from podium.studio.accounts.identity import record
     from podium.studio.accounts.service import add_user
     from podium.studio.store.database import in_transaction
 

@@ -11,6 +11,7 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse, Response
+from pydantic import BaseModel
 from sqlalchemy.exc import DataError as UnstorableError
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -21,17 +22,15 @@ from podium.errors import PodiumError
 from podium.logs import set_up_logs
 from podium.studio.accounts.openid import OpenIDProvider
 from podium.studio.accounts.service import forget_expired
-from podium.studio.errors import RefusedError
+from podium.studio.errors import RefusedError, describe_error
 from podium.studio.job_child import KINDS
-from podium.studio.jobs.execution import JobExecutor
 from podium.studio.jobs.outbox import Outbox, forget_deliveries
-from podium.studio.jobs.process import JobProcess
+from podium.studio.jobs.process import JobExecutor, JobProcess
 from podium.studio.jobs.worker import Worker
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.bulk_discards import DISCARD, RESTORE
-from podium.studio.judging.leases import delete_old_leases
 from podium.studio.judging.service import JudgingService
-from podium.studio.logs import describe_error
+from podium.studio.judging.unit_of_work import delete_old_leases
 from podium.studio.messages import Message
 from podium.studio.metrics import Metrics, forget_process
 from podium.studio.models.assessors import RUN
@@ -44,7 +43,6 @@ from podium.studio.web.assets import Assets
 from podium.studio.web.languages import language_of
 from podium.studio.web.middleware import RequestMiddleware
 from podium.studio.web.pages import render
-from podium.studio.web.problems import PROBLEMS
 from podium.studio.web.routes import (
     accounts,
     crowd,
@@ -64,6 +62,33 @@ from podium.studio.web.routes import (
     transfers,
     webhooks,
 )
+
+
+class Problem(BaseModel):
+    """Why a request was refused, in words."""
+
+    detail: str
+
+
+def _problem(description: str) -> JsonObject:
+    # As content and not as a model: routes whose answers are no JSON refuse in JSON too.
+    schema = Problem.model_json_schema()
+    return {"description": description, "content": {"application/json": {"schema": schema}}}
+
+
+PROBLEMS: dict[int | str, JsonObject] = {
+    400: _problem("The request is malformed."),
+    401: _problem("You are not signed in, or the API token has expired."),
+    403: _problem("Your role does not allow this."),
+    404: _problem("Not found, or you do not have access to it."),
+    409: _problem("The request conflicts with the current state."),
+    413: _problem("The request is too large."),
+    422: _problem("A value is missing or wrong."),
+    429: _problem("Too many requests: try again later."),
+    503: _problem("The database cannot be reached: try again."),
+}
+"""The refusals of every route, for the API's description."""
+
 
 _ROUTES = (
     judging,

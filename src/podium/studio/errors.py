@@ -1,6 +1,8 @@
-"""What a request is refused with."""
+"""What a request is refused with, and what the log says of errors."""
 
 from __future__ import annotations
+
+import traceback
 
 from pydantic import ValidationError
 
@@ -33,3 +35,19 @@ def first_problem(error: ValidationError) -> str:
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
     return f"{where}: {first['msg']}" if where else str(first["msg"])
+
+
+def describe_error(error: BaseException) -> dict[str, str]:
+    """An error for the log, without its words: databases quote the values that they refuse.
+
+    Example:
+        >>> describe_error(ValueError("ann@example.org"))
+        {'error': 'ValueError', 'sqlstate': '', 'trace': ''}
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    origin = getattr(error, "orig", None)
+    return {
+        "error": type(origin or error).__name__,
+        "sqlstate": getattr(origin, "sqlstate", None) or "",
+        "trace": " < ".join(f"{frame.filename}:{frame.lineno}" for frame in reversed(frames)),
+    }

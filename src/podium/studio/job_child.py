@@ -14,10 +14,10 @@ from dataclasses import asdict
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from podium.studio.jobs.execution import JobFunction, JobOutcome, execute
+from podium.studio.errors import describe_error
+from podium.studio.jobs.process import JobFunction, JobOutcome, execute
 from podium.studio.jobs.queue import JobContext
 from podium.studio.judging.bulk_discards import DISCARD, RESTORE, run_discard, run_restore
-from podium.studio.logs import describe_error
 from podium.studio.models.assessors import RUN
 from podium.studio.models.audits import AUDIT, run_audit
 from podium.studio.models.run import run_model

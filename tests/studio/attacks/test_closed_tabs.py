@@ -6,8 +6,8 @@ import time
 
 from sqlalchemy import select
 
-from podium.studio.judging.leases import RENEW_EVERY, RENEWED_SECONDS, SHARED_SECONDS
 from podium.studio.judging.next_task import TaskDispatcher
+from podium.studio.judging.unit_of_work import RENEW_EVERY, RENEWED_SECONDS, SHARED_SECONDS
 from podium.studio.store.database import reading
 from podium.studio.store.tables import Lease, ProjectQuery
 from tests.studio.attacks.judge_client import let_leases_end, log, pair

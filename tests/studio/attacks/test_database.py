@@ -15,7 +15,7 @@ from sqlalchemy.exc import IntegrityError
 
 from podium.errors import DataError
 from podium.studio.accounts.service import add_user
-from podium.studio.logs import describe_error
+from podium.studio.errors import describe_error
 from podium.studio.projects.service import add_query, check_unchanged
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction, reading

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import insert, select, text
 
 from podium.studio.app import create_app
-from podium.studio.judging.leases import KEPT_DAYS, delete_old_leases
+from podium.studio.judging.unit_of_work import KEPT_DAYS, delete_old_leases
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import Lease

@@ -8,7 +8,7 @@ import threading
 import pytest
 from sqlalchemy import event, insert, select, text, update
 
-from podium.studio.judging.open_work import OpenWork, reset_if_restored
+from podium.studio.judging.next_task import OpenWork, reset_if_restored
 from podium.studio.judging.unit_of_work import LeasedTask
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction, reading
@@ -79,7 +79,7 @@ def advance(engine, project, user):
 
 def plan_of(engine, project, user):
     """How PostgreSQL finds the next query, run by run."""
-    from podium.studio.judging.open_work import _FIND
+    from podium.studio.judging.next_task import _FIND
 
     def work(connection):
         compiled = _FIND[False].compile(dialect=connection.dialect)

@@ -138,7 +138,7 @@ def test_a_program_judges_to_the_end_though_it_has_to_wait_for_others(engine, cl
     )
     # Fifteen seconds at a time would make this test long.
     real = time.sleep
-    monkeypatch.setattr("podium.studio.client.client.time.sleep", lambda s: real(min(s, 0.2)))
+    monkeypatch.setattr("podium.studio.client.time.sleep", lambda s: real(min(s, 0.2)))
     counts = {}
 
     def judge(user):
@@ -194,7 +194,7 @@ def test_a_program_keeps_its_task_for_as_long_as_it_thinks(engine, clients, monk
 
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=2, k=1)
-    monkeypatch.setattr("podium.studio.client.client._RENEW_EVERY", 0.05)
+    monkeypatch.setattr("podium.studio.client._RENEW_EVERY", 0.05)
 
     def think(_asked):
         # The lease is about to end, and is renewed meanwhile.

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, select
 from benchmarks._chat_endpoint import ChatServer, serve_chat
 from podium.studio.accounts.crowd import make_link
 from podium.studio.accounts.identity import Member, Person
-from podium.studio.jobs.execution import JobFunction, execute
+from podium.studio.jobs.process import JobFunction, execute
 from podium.studio.jobs.queue import JobContext
 from podium.studio.judging.adjudication import set_adjudicator
 from podium.studio.judging.training import Example, set_training

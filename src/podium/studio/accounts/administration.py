@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, and_, delete, func, null, or_, select, update
 
-from podium.studio.accounts.audit import record
+from podium.studio.accounts.identity import record
 from podium.studio.accounts.service import (
     check_not_crowd_worker,
     check_password,

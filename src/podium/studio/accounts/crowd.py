@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, func, insert, select, update
 
-from podium.studio.accounts.audit import record
-from podium.studio.accounts.identity import Member, check_not_archived
+from podium.studio.accounts.identity import Member, check_not_archived, record
 from podium.studio.accounts.service import add_user
 from podium.studio.errors import RefusedError
 from podium.studio.messages import Message

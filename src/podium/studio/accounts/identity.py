@@ -1,12 +1,16 @@
-"""The signed-in person, and their membership of a project."""
+"""The signed-in person, their membership of a project, and the audit log of what they change."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
+
+from sqlalchemy import Connection, insert
 
 from podium.studio.errors import RefusedError
 from podium.studio.store.enums import Role
 from podium.studio.store.rows import ProjectRow
+from podium.studio.store.tables import AuditRecord
 
 _RANK = {Role.ASSESSOR: 0, Role.MANAGER: 1, Role.OWNER: 2}
 
@@ -55,3 +59,22 @@ def check_not_archived(project: ProjectRow) -> None:
     """Refuse to change an archived project."""
     if project.archived:
         raise RefusedError(409, "The project is archived: restore it first.")
+
+
+def record(
+    connection: Connection,
+    user_id: int | None,
+    project_id: int | None,
+    action: str,
+    **details: object,
+) -> None:
+    """Record an action in the audit log, in the transaction that performs it."""
+    connection.execute(
+        insert(AuditRecord).values(
+            at=time.time(),
+            user_id=user_id,
+            project_id=project_id,
+            action=action,
+            details=details,
+        )
+    )

@@ -6,8 +6,7 @@ import time
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from podium.studio.accounts.audit import record
-from podium.studio.accounts.identity import Member
+from podium.studio.accounts.identity import Member, record
 from podium.studio.accounts.service import end_access, hash_password, normal_email
 from podium.studio.accounts.throttling import count_use, network
 from podium.studio.errors import RefusedError

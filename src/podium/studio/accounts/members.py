@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, func, select, update
 
-from podium.studio.accounts.audit import record
-from podium.studio.accounts.identity import Member, check_not_archived
+from podium.studio.accounts.identity import Member, check_not_archived, record
 from podium.studio.accounts.service import check_not_crowd_worker, invite
 from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject

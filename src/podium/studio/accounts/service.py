@@ -12,6 +12,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from sqlalchemy import Connection, delete, func, insert, or_, select, update
 
 from podium.studio.errors import RefusedError
+from podium.studio.store.database import storable
 from podium.studio.store.enums import Role
 from podium.studio.store.rows import InvitationRow, fetch_one
 from podium.studio.store.tables import (
@@ -26,7 +27,6 @@ from podium.studio.store.tables import (
     SignInFailure,
     User,
 )
-from podium.studio.store.text import storable
 from podium.studio.store.tokens import digest, new_secret
 
 _HASHER = PasswordHasher()

@@ -15,8 +15,8 @@ import time
 from sqlalchemy import Connection, case, delete, select, update
 
 from podium.studio.errors import RefusedError
+from podium.studio.store.dialects import INSERTS
 from podium.studio.store.tables import KnownAddress, SignInFailure, User
-from podium.studio.store.upsert import INSERTS
 
 FREE = {"pair": 5, "address": 20, "account": 50}
 """Failed attempts before there is a delay, which then doubles up to a limit."""

@@ -9,23 +9,141 @@ some seconds after a failure a process sends no other delivery of the same webho
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import ipaddress
+import json
+import smtplib
+import ssl
 import threading
 import time
 from collections.abc import Callable, Collection
+from email.message import EmailMessage
+from email.utils import formatdate, make_msgid
 from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
 
+import httpx2
 import structlog
 from sqlalchemy import ColumnElement, Connection, delete, exists, insert, or_, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
-from podium.studio.jobs.mail import send_mail
-from podium.studio.jobs.webhooks import send_webhook
+from podium.studio.errors import describe_error
 from podium.studio.json_types import JsonObject
-from podium.studio.logs import describe_error
-from podium.studio.settings import Settings
+from podium.studio.settings import Settings, listed_entry
 from podium.studio.store.database import connect, in_transaction, reading
 from podium.studio.store.rows import fetch_one
 from podium.studio.store.tables import Delivery, Webhook
+
+_MAIL_SECONDS = 20.0
+_PORTS = {"smtp": 587, "smtps": 465}
+
+
+def send_mail(settings: Settings, content: JsonObject) -> str | None:
+    """Send an e-mail; returns the problem, or None if the mail server took it.
+
+    Args:
+        settings: The server's settings.
+        content: The recipient (``to``), ``subject`` and ``text``.
+    """
+    parts = urlsplit(settings.smtp)
+    if parts.scheme not in _PORTS or not parts.hostname:
+        return "PODIUM_STUDIO_SMTP names no mail server"
+    port = parts.port or _PORTS[parts.scheme]
+    try:
+        message = _message(settings.mail_from, content)
+        with _connected(parts.scheme, parts.hostname, port) as server:
+            if parts.username is not None:
+                assert server.sock is not None
+                encrypted = isinstance(server.sock, ssl.SSLSocket)
+                if not may_send_password(encrypted, server.sock.getpeername()[0]):
+                    return "the mail server offers no encryption, so no password was sent"
+                server.login(unquote(parts.username), unquote(parts.password or ""))
+            server.send_message(message)
+    except smtplib.SMTPResponseException as error:
+        return f"{type(error).__name__}: {error.smtp_code}"
+    except (OSError, smtplib.SMTPException, ValueError) as error:
+        return type(error).__name__
+    return None
+
+
+def may_send_password(encrypted: bool, address: str) -> bool:
+    """Whether a password may go over a connection: encrypted, or within this machine.
+
+    Example:
+        >>> may_send_password(False, "127.0.0.1"), may_send_password(False, "192.0.2.1")
+        (True, False)
+    """
+    return encrypted or ipaddress.ip_address(address.partition("%")[0]).is_loopback
+
+
+def _message(sender: str, content: JsonObject) -> EmailMessage:
+    message = EmailMessage()  # it refuses line breaks in headers
+    message["From"] = sender
+    message["To"] = content["to"]
+    message["Subject"] = content["subject"]
+    message["Date"] = formatdate()
+    message["Message-ID"] = make_msgid(domain="podium.invalid")
+    message["Auto-Submitted"] = "auto-generated"
+    message.set_content(content["text"])
+    return message
+
+
+def _connected(scheme: str, host: str, port: int) -> smtplib.SMTP:
+    """A connection, encrypted wherever the mail server can."""
+    context = ssl.create_default_context()
+    if scheme == "smtps":
+        return smtplib.SMTP_SSL(host, port, timeout=_MAIL_SECONDS, context=context)
+    server = smtplib.SMTP(host, port, timeout=_MAIL_SECONDS)
+    try:
+        server.ehlo()
+        if server.has_extn("starttls"):
+            server.starttls(context=context)
+            server.ehlo()
+    except BaseException:
+        server.close()
+        raise
+    return server
+
+
+_SECONDS = 10.0
+
+
+def signature(secret: str, at: int, body: bytes) -> str:
+    """The signature of a body: HMAC-SHA256 over the time, a dot and the body.
+
+    Example:
+        >>> signature("secret", 0, b"{}")[:16]
+        '4bbe8d39de1ffea4'
+    """
+    return hmac.new(secret.encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest()
+
+
+def send_webhook(
+    settings: Settings, url: str, secret: str, number: int, content: JsonObject
+) -> str | None:
+    """Send an event to a URL; returns the problem, or None if it was taken."""
+    if listed_entry(url, settings.webhooks) is None:
+        return "the server's settings do not list this URL any more"
+    body = json.dumps(content).encode()
+    at = int(time.time())
+    headers = {
+        "Content-Type": "application/json",
+        "X-Podium-Event": str(content.get("event", "")),
+        "X-Podium-Delivery": str(number),
+        "X-Podium-Signature": f"t={at},v1={signature(secret, at, body)}",
+    }
+    try:
+        # Without the environment's proxies and .netrc: the address is called, and nothing else.
+        with (
+            httpx2.Client(timeout=_SECONDS, trust_env=False, follow_redirects=False) as client,
+            client.stream("POST", url, content=body, headers=headers) as response,
+        ):
+            status = response.status_code
+    except httpx2.HTTPError as error:
+        return f"no answer: {type(error).__name__}"
+    return None if 200 <= status < 300 else f"answered {status}"
+
 
 MOST_ATTEMPTS = 8
 _LOOK_EVERY = 1.0

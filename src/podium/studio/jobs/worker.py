@@ -12,9 +12,9 @@ import structlog
 from sqlalchemy import Connection, delete, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from podium.studio.jobs.execution import JobExecutor, JobFunction, execute
+from podium.studio.errors import describe_error
+from podium.studio.jobs.process import JobExecutor, JobFunction, execute
 from podium.studio.jobs.queue import ENDED, JobContext, claim, files_folder, is_ours
-from podium.studio.logs import describe_error
 from podium.studio.metrics import Metrics
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from podium.studio.accounts.audit import record
-from podium.studio.accounts.identity import Member, check_not_archived
+from podium.studio.accounts.identity import Member, check_not_archived, record
 from podium.studio.errors import RefusedError
 from podium.studio.judging.answer_choices import SKIP, answer_entries
 from podium.studio.judging.judged import JudgedQuery, load_judged_query

@@ -13,8 +13,7 @@ from uuid import UUID, uuid5
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, select
 
-from podium.studio.accounts.audit import record
-from podium.studio.accounts.identity import Member, Person, check_not_archived
+from podium.studio.accounts.identity import Member, Person, check_not_archived, record
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.queue import JobContext, State, enqueue
 from podium.studio.judging.corrections import (
@@ -23,11 +22,10 @@ from podium.studio.judging.corrections import (
     correct_query,
     is_discarded,
 )
-from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.database import in_transaction, reading, storable
 from podium.studio.store.enums import Kind, Role
 from podium.studio.store.rows import JobRow, ProjectRow, fetch_all, fetch_one
 from podium.studio.store.tables import Job, JudgmentCount, LogEntry, Project, ProjectQuery
-from podium.studio.store.text import storable
 from podium.studio.store.tokens import new_token
 
 DISCARD = "discard"

@@ -11,7 +11,7 @@ from sqlalchemy.orm import aliased
 from podium.studio.accounts.crowd import REMOVED
 from podium.studio.errors import RefusedError
 from podium.studio.judging.modes import NO_ITEM
-from podium.studio.judging.open_work import OpenWork
+from podium.studio.judging.next_task import OpenWork
 from podium.studio.store.enums import Kind, Mode
 from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, Executable, bindparam, literal_column, select
 
+from podium.studio.store.dialects import INSERTS, Insert
 from podium.studio.store.rows import ProjectQueryRow
 from podium.studio.store.tables import AssessorProgress, JudgmentCount
-from podium.studio.store.upsert import INSERTS, Insert
 
 
 def _of_query(insert: Insert) -> Executable:

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from podium.judging.entries import GRADES, MOST_GRADES
 from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
-from podium.studio.store.text import storable
+from podium.studio.store.database import storable
 
 Colour = Literal["", "red", "orange", "yellow", "green", "teal", "blue", "purple", "grey"]
 COLOURS: tuple[str, ...] = get_args(Colour)

@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeVar
 from uuid import UUID
 
-from sqlalchemy import Connection, Engine, bindparam, select
+from sqlalchemy import Connection, Engine, bindparam, exists, select
 from sqlalchemy.exc import IntegrityError
 
 from podium.studio.accounts.identity import check_not_archived
 from podium.studio.errors import RefusedError
-from podium.studio.judging import leases
 from podium.studio.judging.answer_choices import (
     SKIP,
     AnswerEntry,
@@ -27,26 +26,80 @@ from podium.studio.judging.answer_choices import (
     changed_entries,
 )
 from podium.studio.judging.blocked import BlockedWork
-from podium.studio.judging.crowd_work import check_may_undo
-from podium.studio.judging.entry_gate import EntryGate
-from podium.studio.judging.leases import LeaseHolder
+from podium.studio.judging.crowd_work import check_may_undo, crowd_work
 from podium.studio.judging.modes import NO_ITEM, JudgingTask, QueryLogEntry
-from podium.studio.judging.next_task import NextTask, NoTask, TaskDispatcher
-from podium.studio.judging.open_work import reset_if_restored
+from podium.studio.judging.next_task import (
+    NextTask,
+    NoTask,
+    OpenWork,
+    TaskDispatcher,
+    reset_if_restored,
+)
 from podium.studio.judging.scales import checked_replies, grade_names
 from podium.studio.judging.state_cache import StateCache
+from podium.studio.judging.training import must_train
 from podium.studio.judging.unit_of_work import (
+    LeaseHolder,
     LockedQuery,
     NewAnswer,
     UnitOfWork,
+    release_tab,
+    remove_lease,
     renew_lease,
     task_of,
 )
 from podium.studio.store.database import in_transaction
 from podium.studio.store.enums import Kind, Mode, Purpose
 from podium.studio.store.rows import LeaseRow, ProjectQueryRow, ProjectRow
-from podium.studio.store.tables import JudgmentCount, Lease, LogEntry, ProjectQuery
+from podium.studio.store.tables import (
+    CrowdLink,
+    JudgmentCount,
+    Lease,
+    LogEntry,
+    ProjectQuery,
+    TrainingExample,
+)
 from podium.studio.store.tokens import new_token
+
+Stop = Literal["training", "yours-done"]
+_KEPT_SECONDS = 5.0
+
+
+class EntryGate:
+    """Tells who gets no task. That a project stops nobody is remembered for some seconds.
+
+    Args:
+        clock: Tells the time in seconds since 1970.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._open: dict[int, float] = {}
+
+    def stop(self, connection: Connection, project: ProjectRow, user_id: int) -> Stop | None:
+        """Why someone gets no task, or None."""
+        now = self._clock()
+        looked_at = self._open.get(project.id)
+        if looked_at is not None and looked_at <= now < looked_at + _KEPT_SECONDS:
+            return None
+        trains, has_links = connection.execute(
+            select(
+                exists().where(TrainingExample.project_id == project.id),
+                exists().where(CrowdLink.project_id == project.id),
+            )
+        ).one()
+        if not (trains or has_links):
+            self._open[project.id] = now
+            return None
+        if trains and must_train(connection, project.id, user_id):
+            return "training"
+        if has_links:
+            work = crowd_work(connection, project, user_id)
+            if work is not None and work.code is not None:
+                is_done = OpenWork(connection, project, user_id).is_done
+                return None if is_done else "yours-done"
+        return None
+
 
 Result = TypeVar("Result")
 
@@ -256,7 +309,7 @@ class JudgingMember:
         if row is not None and row.project_id != self._project.id:
             raise RefusedError(404, "This task belongs to another project.")
         # Two copies of an answer may both see the lease; only one of them removes it.
-        if row is None or lease is None or not leases.remove(self._connection, token):
+        if row is None or lease is None or not remove_lease(self._connection, token):
             return self._recorded(token, answer.choice)
         user_id = self._who.user_id
         if lease.user_id != user_id:
@@ -304,7 +357,7 @@ class JudgingMember:
             raise RefusedError(404, "There is nothing to undo.")
         query.undo(undone, token)
         query.opened = True
-        leases.release_tab(self._connection, user_id, self._who.tab, query.now)
+        release_tab(self._connection, user_id, self._who.tab, query.now)
         stop = self._stop()
         if stop in ("paused", "training"):
             return NoTask(stop)

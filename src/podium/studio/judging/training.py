@@ -17,14 +17,14 @@ from sqlalchemy.orm import aliased
 
 from podium.errors import DataError
 from podium.judging.entries import GRADES
-from podium.studio.accounts.audit import record
-from podium.studio.accounts.identity import Member, check_not_archived
+from podium.studio.accounts.identity import Member, check_not_archived, record
 from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.answer_choices import SKIP, answer_entries
 from podium.studio.judging.modes import NO_ITEM, JudgingTask
 from podium.studio.judging.record_files import read_records
 from podium.studio.judging.scales import grade_names
+from podium.studio.store.database import storable
 from podium.studio.store.enums import Kind, Mode, Purpose, Role
 from podium.studio.store.rows import ProjectRow, fetch_all, fetch_one
 from podium.studio.store.tables import (
@@ -38,7 +38,6 @@ from podium.studio.store.tables import (
     TrainingExample,
     User,
 )
-from podium.studio.store.text import storable
 
 MOST = 500
 """How many examples a project has at most."""

@@ -1,10 +1,12 @@
-"""Model assessors of a project: adding one, its budget, and what it has spent."""
+"""Model assessors of a project: endpoints, adding one, its budget, and what it has spent."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from sqlalchemy import Connection, Integer, cast, func, insert, select, update
@@ -13,20 +15,52 @@ from podium.errors import DataError
 from podium.judging import Budget, Rubric
 from podium.judging.models.budget import Spending
 from podium.judging.models.rubric import parse_rubric, rubric_text
-from podium.studio.accounts.audit import record
-from podium.studio.accounts.identity import Member, check_not_archived
+from podium.studio.accounts.identity import Member, check_not_archived, record
 from podium.studio.accounts.service import add_user
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.queue import UNDER_WAY, JobContext, JobLostError, enqueue
 from podium.studio.judging.scales import grade_names
-from podium.studio.models.endpoints import endpoint_key
 from podium.studio.settings import Settings
-from podium.studio.store.database import in_transaction
+from podium.studio.store.database import in_transaction, storable
 from podium.studio.store.enums import Mode
 from podium.studio.store.rows import JobRow, ProjectRow, fetch_all, fetch_one
 from podium.studio.store.tables import Job, ModelAnswerRecord, ModelAssessor, User
-from podium.studio.store.text import storable
 from podium.studio.store.tokens import new_secret
+
+
+def endpoint_choices(listed: Sequence[str]) -> list[str]:
+    """What managers may choose among: the endpoints without their keys.
+
+    Example:
+        >>> endpoint_choices(["https://:secret@api.example.org/v1", "http://localhost:11434/v1"])
+        ['https://api.example.org/v1', 'http://localhost:11434/v1']
+    """
+    return [_without_key(url) for url in listed]
+
+
+def endpoint_key(chosen: str, listed: Sequence[str]) -> str:
+    """The key of an endpoint, empty if it needs none; refused if it is not listed.
+
+    Example:
+        >>> endpoint_key("https://api.example.org/v1", ["https://:secret@api.example.org/v1"])
+        'secret'
+    """
+    for url in listed:
+        if _without_key(url) == chosen:
+            parts = urlsplit(url)
+            return unquote(parts.password or parts.username or "")
+    raise RefusedError(
+        422,
+        "This server may not call that endpoint. Its administrator lists the allowed ones in "
+        "PODIUM_STUDIO_MODELS.",
+    )
+
+
+def _without_key(url: str) -> str:
+    parts = urlsplit(url.strip())
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
+
 
 RUN = "model"
 """The kind of job in which a model judges."""

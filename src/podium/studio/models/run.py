@@ -20,16 +20,14 @@ from sqlalchemy import Connection, insert, select, update
 from podium.data.html_text import plain_text
 from podium.judging import BudgetError, Endpoint, EndpointAssessor, Grade, Pair, Session, Verdict
 from podium.judging.models.rubric import Rubric, parse_rubric
-from podium.studio.accounts.audit import record
+from podium.studio.accounts.identity import record
 from podium.studio.jobs.queue import JobContext, JobLostError
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.judged import JudgedQuery, load_judged_query
 from podium.studio.judging.judgment_counts import count_judgment
 from podium.studio.judging.modes import GradesMode, PairsMode, QueryLogEntry
-from podium.studio.models.answers import StoredAnswers
-from podium.studio.models.assessors import ModelRow, StoredSpending, model_row
-from podium.studio.models.endpoints import endpoint_key
-from podium.studio.models.view import model_view
+from podium.studio.models.answers import StoredAnswers, model_view
+from podium.studio.models.assessors import ModelRow, StoredSpending, endpoint_key, model_row
 from podium.studio.projects.service import project_row
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Kind, Purpose

@@ -9,11 +9,10 @@ from sqlalchemy import Connection, delete, func, insert, select
 
 from podium.errors import PodiumError
 from podium.judging import balance, rotate
-from podium.studio.accounts.audit import record
-from podium.studio.accounts.identity import Member, check_not_archived
+from podium.studio.accounts.identity import Member, check_not_archived, record
 from podium.studio.errors import RefusedError
 from podium.studio.judging.blocked import check_assignments
-from podium.studio.judging.open_work import reopen_queries
+from podium.studio.judging.next_task import reopen_queries
 from podium.studio.store.rows import fetch_all
 from podium.studio.store.tables import Membership, ProjectQuery, QueryAssignment, User
 

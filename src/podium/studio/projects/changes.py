@@ -8,19 +8,18 @@ from pydantic import Field, ValidationError
 from sqlalchemy import Connection, delete, exists, func, select, update
 
 from podium.data.json_lines import json_line
-from podium.studio.accounts.audit import record
-from podium.studio.accounts.identity import check_not_archived
+from podium.studio.accounts.identity import check_not_archived, record
 from podium.studio.errors import RefusedError, first_problem
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.blocked import check_assignments
 from podium.studio.judging.modes import new_mode
-from podium.studio.judging.open_work import reopen_queries
+from podium.studio.judging.next_task import reopen_queries
 from podium.studio.judging.scales import scale_of
 from podium.studio.projects.progress import outdate_report
 from podium.studio.projects.service import JUDGING, ProjectSettings, project_row
+from podium.studio.store.dialects import transaction_number
 from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import Lease, Project, ProjectQuery, QueryCandidate, Ranking
-from podium.studio.store.transaction_ids import transaction_number
 
 _LOWERED = ("budget", "overlap_share", "overlap_assessors")
 """Of these less may be asked later, so that a project that lacks people can be finished."""

@@ -14,7 +14,7 @@ from podium import data
 from podium.data import CandidateList
 from podium.errors import DataError
 from podium.judging.algorithms import ALGORITHMS, CAREFUL
-from podium.studio.accounts.audit import record
+from podium.studio.accounts.identity import record
 from podium.studio.errors import RefusedError
 from podium.studio.judging.modes import new_mode
 from podium.studio.judging.scales import (
@@ -25,13 +25,13 @@ from podium.studio.judging.scales import (
     check_scale,
 )
 from podium.studio.projects.display import DisplayField, check_display
+from podium.studio.store.database import storable
+from podium.studio.store.dialects import transaction_number
 from podium.studio.store.enums import Mode, Role
 from podium.studio.store.metadata import storable_metadata
 from podium.studio.store.rows import ProjectRow, fetch_one
 from podium.studio.store.sanitizing import sanitized
 from podium.studio.store.tables import Membership, Project, ProjectQuery, QueryCandidate, Ranking
-from podium.studio.store.text import storable
-from podium.studio.store.transaction_ids import transaction_number
 
 MAX_PROJECTS = 1_000
 """How many projects a server holds."""

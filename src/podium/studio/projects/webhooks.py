@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, func, insert, select
 
-from podium.studio.accounts.audit import record
-from podium.studio.accounts.identity import Member, check_not_archived
+from podium.studio.accounts.identity import Member, check_not_archived, record
 from podium.studio.errors import RefusedError
-from podium.studio.settings import Settings
-from podium.studio.store.listed_urls import listed_entry
+from podium.studio.settings import Settings, listed_entry
 from podium.studio.store.rows import fetch_all
 from podium.studio.store.tables import Delivery, Webhook
 from podium.studio.store.tokens import new_secret

@@ -8,8 +8,8 @@ from sqlalchemy import Connection
 
 from podium.studio.judging.judged import JudgedQuery, load_judged_query
 from podium.studio.judging.modes import GradesMode, PairsMode
+from podium.studio.models.answers import model_view
 from podium.studio.models.assessors import ModelRow, models_of
-from podium.studio.models.view import model_view
 from podium.studio.reporting.query_figures import oriented
 from podium.studio.store.enums import Kind, Purpose
 from podium.studio.store.rows import ProjectQueryRow, ProjectRow

@@ -18,7 +18,7 @@ from podium.studio.json_types import JsonObject
 from podium.studio.judging.judged import load_judged_query
 from podium.studio.projects.progress import REPORT, outdate_report, project_progress
 from podium.studio.projects.service import project_row
-from podium.studio.reporting.history import extended_history
+from podium.studio.reporting.dashboard import extended_history
 from podium.studio.reporting.query_figures import query_figures, shared_agreement
 from podium.studio.reporting.summary import ReportBuilder
 from podium.studio.store.database import in_transaction, reading

@@ -1,4 +1,9 @@
-"""The connection to the database, and transactions that survive its restarts."""
+"""The connection to the database, and transactions that survive its restarts.
+
+A connection to PostgreSQL is given up when the server does not answer: the server's own limits
+(``statement_timeout``) do not help when the server itself hangs, and neither do those of TCP while
+its kernel acknowledges what arrives.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +17,65 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
+import psycopg
+from psycopg.abc import RV, PQGen
+from psycopg.rows import TupleRow
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool
 
 from podium.studio.json_types import JsonObject
 from podium.studio.settings import Settings
-from podium.studio.store.connection import DatabaseTimeoutError, TimedConnection
+
+_LOOK_EVERY = 0.1
+_NOT_READY = 0
+"""What psycopg sends a waiting operation when there is nothing to read or write yet."""
+
+
+class DatabaseTimeoutError(psycopg.OperationalError):
+    """The database did not answer in time; asking it again at once would only wait again."""
+
+
+class TimedConnection(psycopg.Connection[TupleRow]):
+    """A connection whose operations end in time.
+
+    Attributes:
+        timeout_seconds: How long an operation may take; None for as long as it needs.
+    """
+
+    timeout_seconds: float | None = None
+
+    def wait(
+        self,
+        gen: PQGen[RV],
+        interval: float = _LOOK_EVERY,
+        *more: Any,  # noqa: ANN401 - psycopg 3.3 has more of them than 3.2
+        **named: Any,  # noqa: ANN401
+    ) -> RV:
+        """Wait for an operation."""
+        if self.timeout_seconds is None:
+            return super().wait(gen, interval, *more, **named)
+        try:
+            limited = _with_deadline(gen, self.timeout_seconds)
+            return super().wait(limited, interval, *more, **named)
+        except DatabaseTimeoutError:
+            self.close()  # whatever it was doing, nobody can tell what state it is in
+            raise
+
+
+def _with_deadline(gen: PQGen[RV], seconds: float) -> PQGen[RV]:
+    end = time.monotonic() + seconds
+    try:
+        waiting_for = next(gen)
+        while True:
+            ready = yield waiting_for
+            if ready == _NOT_READY and time.monotonic() > end:
+                raise DatabaseTimeoutError(f"the database did not answer in {seconds:g} seconds")
+            waiting_for = gen.send(ready)
+    except StopIteration as ended:
+        result: RV = ended.value
+        return result
+
 
 Result = TypeVar("Result")
 
@@ -208,3 +265,13 @@ def write_ahead(connection: sqlite3.Connection) -> None:
             time.sleep(random.uniform(0.01, 0.03))  # noqa: S311 - no secret
         else:
             return
+
+
+def storable(text: str) -> str:
+    r"""Text as PostgreSQL can keep it: without NUL, and without halves of characters.
+
+    Example:
+        >>> storable("a\x00b")
+        'ab'
+    """
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()

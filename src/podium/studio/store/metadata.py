@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from podium.data.json_lines import json_line
 from podium.errors import DataError
 from podium.studio.json_types import JsonObject
-from podium.studio.store.text import storable
+from podium.studio.store.database import storable
 
 LARGEST = 64 << 10
 """The most bytes of JSON of one document."""

@@ -10,32 +10,38 @@ from uuid import UUID
 
 from sqlalchemy import (
     JSON,
+    BigInteger,
+    Double,
     ForeignKey,
     Index,
+    Integer,
+    MetaData,
     SmallInteger,
     String,
     Text,
     UniqueConstraint,
+    Uuid,
 )
 from sqlalchemy import text as sql
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from podium.studio.json_types import JsonObject
-from podium.studio.store.crowd_tables import CrowdLink as CrowdLink
-from podium.studio.store.crowd_tables import CrowdWorker as CrowdWorker
-from podium.studio.store.delivery_tables import Delivery as Delivery
-from podium.studio.store.delivery_tables import PasswordReset as PasswordReset
-from podium.studio.store.delivery_tables import Webhook as Webhook
-from podium.studio.store.flow_tables import Adjudicator as Adjudicator
-from podium.studio.store.flow_tables import Qualification as Qualification
-from podium.studio.store.flow_tables import Training as Training
-from podium.studio.store.flow_tables import TrainingAnswer as TrainingAnswer
-from podium.studio.store.flow_tables import TrainingExample as TrainingExample
-from podium.studio.store.model_tables import ModelAnswerRecord as ModelAnswerRecord
-from podium.studio.store.model_tables import ModelAssessor as ModelAssessor
-from podium.studio.store.table_base import Base as Base
-from podium.studio.store.work_tables import AssessorProgress as AssessorProgress
-from podium.studio.store.work_tables import Exhausted as Exhausted
+
+_ID = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up only in an INTEGER
+
+
+class Base(DeclarativeBase):
+    """All tables, with names for their constraints, which migrations need."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map = {int: _ID, float: Double, UUID: Uuid, JsonObject: JSON}  # noqa: RUF012
 
 
 class User(Base):
@@ -176,7 +182,7 @@ class ProjectQuery(Base):
     __table_args__ = (
         UniqueConstraint("project_id", "name"),
         Index("ix_queries_open", "project_id", "done", "id"),
-        # What `podium.studio.judging.open_work` looks through: queries with something free, and
+        # What `podium.studio.judging.next_task` looks through: queries with something free, and
         # those with leases that may have ended. Both leave out queries that are done.
         Index(
             "ix_queries_available",
@@ -456,3 +462,264 @@ class QueryFigures(Base):
     skips: Mapped[int]
     disputes: Mapped[int]
     """How many pairs or documents people disagree on, and nobody has decided."""
+
+
+class Exhausted(Base):
+    """A query in which someone found nothing for themselves, although something was free.
+
+    It holds for as long as the query's number is the same.
+    """
+
+    __tablename__ = "exhausted"
+
+    user_id: Mapped[int] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True
+    )
+    query_id: Mapped[int] = mapped_column(
+        ForeignKey("queries.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+    changed: Mapped[int]
+
+
+class AssessorProgress(Base):
+    """What someone has done in a project, and how far they have looked for work there."""
+
+    __tablename__ = "judges"
+
+    user_id: Mapped[int] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True
+    )
+    project_id: Mapped[int] = mapped_column(
+        ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+    judgments: Mapped[int] = mapped_column(default=0)
+    seconds: Mapped[float] = mapped_column(default=0.0)
+    open_changed: Mapped[int] = mapped_column(default=0)
+    """Up to this `ProjectQuery.changed`, and this id among those with the same, no query has
+    anything for them."""
+    open_id: Mapped[int] = mapped_column(default=0)
+    assigned_changed: Mapped[int] = mapped_column(default=0)
+    """The same of the queries that are assigned to them."""
+    assigned_id: Mapped[int] = mapped_column(default=0)
+
+
+class ModelAssessor(Base):
+    """A language model that judges in a project. Its judgments are in the log, by its account."""
+
+    __tablename__ = "model_assessors"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    project_id: Mapped[int] = mapped_column(
+        ForeignKey("projects.id", ondelete="CASCADE"), index=True
+    )
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), unique=True)
+    """The account that stands for it in the log; nobody can sign in with it."""
+    endpoint: Mapped[str] = mapped_column(String(500))
+    """The base of its URLs, without the key, as the server's settings list it."""
+    model: Mapped[str] = mapped_column(String(200))
+    rubric: Mapped[str] = mapped_column(Text)
+    """What it is asked, as TOML; it never changes."""
+    rubric_name: Mapped[str] = mapped_column(String(200))
+    """The rubric's name and version."""
+    rubric_hash: Mapped[str] = mapped_column(String(64))
+    scope: Mapped[str] = mapped_column(String(10))
+    """``judged`` for what people judged, ``all`` for every query as a whole."""
+    repeats: Mapped[int] = mapped_column(SmallInteger)
+    connections: Mapped[int] = mapped_column(SmallInteger)
+    max_requests: Mapped[int | None]
+    max_tokens: Mapped[int | None]
+    max_money: Mapped[float | None]
+    prompt_price: Mapped[float]
+    answer_price: Mapped[float]
+    created_at: Mapped[float]
+    requests: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    """Requests of all its runs, counted before they are sent."""
+    prompt_tokens: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    answer_tokens: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+
+
+class ModelAnswerRecord(Base):
+    """One answer of a model, with all that it came from. Rows are added, never changed."""
+
+    __tablename__ = "model_answers"
+    __table_args__ = (UniqueConstraint("assessor_id", "query_id", "question", "left", "right"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    assessor_id: Mapped[int] = mapped_column(ForeignKey("model_assessors.id", ondelete="CASCADE"))
+    query_id: Mapped[int] = mapped_column(ForeignKey("queries.id", ondelete="CASCADE"), index=True)
+    question: Mapped[str] = mapped_column(String(64))
+    """The hash of what was asked."""
+    left: Mapped[int]
+    """The document that was shown first, or alone."""
+    right: Mapped[int]
+    """The one shown second; -1 if there is none."""
+    usable: Mapped[bool]
+    requests: Mapped[int]
+    prompt_tokens: Mapped[int]
+    answer_tokens: Mapped[int]
+    content: Mapped[JsonObject]
+    """The answer as `podium.judging.ModelAnswer` writes it."""
+    at: Mapped[float]
+
+
+class Adjudicator(Base):
+    """Who decides in a project where people disagree."""
+
+    __tablename__ = "adjudicators"
+
+    project_id: Mapped[int] = mapped_column(
+        ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True
+    )
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+
+
+class Training(Base):
+    """That people are trained before they judge in a project, and how many they must get right."""
+
+    __tablename__ = "training"
+
+    project_id: Mapped[int] = mapped_column(
+        ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True
+    )
+    pass_mark: Mapped[float]
+    """The share of right answers that qualifies, from 0 to 1."""
+
+
+class TrainingExample(Base):
+    """A pair, or a document, whose answer is known, with an explanation."""
+
+    __tablename__ = "training_examples"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    project_id: Mapped[int] = mapped_column(
+        ForeignKey("projects.id", ondelete="CASCADE"), index=True
+    )
+    query_id: Mapped[int] = mapped_column(ForeignKey("queries.id", ondelete="CASCADE"), index=True)
+    left: Mapped[int]
+    right: Mapped[int]
+    """The position of the second document; -1 if there is one alone."""
+    value: Mapped[int] = mapped_column(SmallInteger)
+    """The outcome or the grade."""
+    explanation: Mapped[str] = mapped_column(Text)
+
+
+class TrainingAnswer(Base):
+    """What someone answered to an example."""
+
+    __tablename__ = "training_answers"
+
+    example_id: Mapped[int] = mapped_column(
+        ForeignKey("training_examples.id", ondelete="CASCADE"), primary_key=True
+    )
+    user_id: Mapped[int] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+    value: Mapped[int] = mapped_column(SmallInteger)
+    correct: Mapped[bool]
+    at: Mapped[float]
+
+
+class Qualification(Base):
+    """What came of someone's training."""
+
+    __tablename__ = "qualifications"
+
+    project_id: Mapped[int] = mapped_column(
+        ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True
+    )
+    user_id: Mapped[int] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+    state: Mapped[str] = mapped_column(String(10))
+    """``passed``, ``failed``, or ``allowed`` by a manager."""
+    correct: Mapped[int]
+    total: Mapped[int]
+    at: Mapped[float]
+
+
+class Webhook(Base):
+    """A URL that is told when queries and projects are done."""
+
+    __tablename__ = "webhooks"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    project_id: Mapped[int] = mapped_column(
+        ForeignKey("projects.id", ondelete="CASCADE"), index=True
+    )
+    url: Mapped[str] = mapped_column(String(2000))
+    secret: Mapped[str] = mapped_column(String(64))
+    """Signs what is sent; it is shown once."""
+    created_at: Mapped[float]
+
+
+class Delivery(Base):
+    """Something to send, until it is sent or given up."""
+
+    __tablename__ = "deliveries"
+    __table_args__ = (
+        Index(
+            "ix_deliveries_due",
+            "next_at",
+            postgresql_where=sql("state = 'waiting'"),
+            sqlite_where=sql("state = 'waiting'"),
+        ),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    webhook_id: Mapped[int | None] = mapped_column(
+        ForeignKey("webhooks.id", ondelete="CASCADE"), index=True
+    )
+    """The webhook that it goes to; None for e-mail."""
+    content: Mapped[JsonObject]
+    """What a webhook is told, or an e-mail's recipient, subject and text."""
+    state: Mapped[str] = mapped_column(String(10))
+    """``waiting``, ``sent`` or ``failed``."""
+    attempts: Mapped[int] = mapped_column(SmallInteger)
+    next_at: Mapped[float]
+    """When to try next; while someone tries, when another may."""
+    error: Mapped[str | None] = mapped_column(Text)
+    created_at: Mapped[float]
+
+
+class PasswordReset(Base):
+    """A link that lets someone choose a new password, kept as a digest only."""
+
+    __tablename__ = "password_resets"
+
+    key: Mapped[str] = mapped_column(String(64), primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    expires_at: Mapped[float]
+
+
+class CrowdLink(Base):
+    """A link by which the workers of a crowd platform join a project."""
+
+    __tablename__ = "crowd_links"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    project_id: Mapped[int] = mapped_column(
+        ForeignKey("projects.id", ondelete="CASCADE"), index=True
+    )
+    key: Mapped[str] = mapped_column(String(64), unique=True)
+    parameter: Mapped[str] = mapped_column(String(50))
+    """The parameter of the URL that has the platform's id of a worker."""
+    code: Mapped[str] = mapped_column(String(100))
+    """What workers give the platform when they are done."""
+    judgments: Mapped[int]
+    """How many judgments a worker is to make."""
+    workers_left: Mapped[int]
+    expires_at: Mapped[float]
+
+
+class CrowdWorker(Base):
+    """The account of a worker, by the platform's id of them."""
+
+    __tablename__ = "crowd_workers"
+
+    link_id: Mapped[int] = mapped_column(
+        ForeignKey("crowd_links.id", ondelete="CASCADE"), primary_key=True
+    )
+    external_id: Mapped[str] = mapped_column(String(200), primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    completed_at: Mapped[float | None]
+    """When they were first shown the code."""

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, Engine
 
 from podium.errors import DataError
-from podium.studio.accounts.audit import record
+from podium.studio.accounts.identity import record
 from podium.studio.errors import RefusedError
-from podium.studio.jobs.queue import JobContext, forget_old_files, new_file
+from podium.studio.jobs.queue import JobContext, State, forget_old_files, new_file
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.judged import JudgedQuery, judged_queries
+from podium.studio.models.answers import model_view
 from podium.studio.models.assessors import model_row
-from podium.studio.models.view import model_view
 from podium.studio.projects.progress import project_progress
 from podium.studio.projects.service import project_row
 from podium.studio.store.database import in_transaction, reading
@@ -147,3 +147,55 @@ def _with_progress(
         if each.is_judged or work.job.parameters.get("content") == "log":
             exported.append(each.query.name)
         work.progress(count / max(total, 1))
+
+
+_READABLE = frozenset({"csv", "qrels", "qrels-parquet", "jsonl"})
+"""Formats that `podium.data.as_judgments` reads as labels."""
+_ENOUGH_FOR_TREES = 50
+"""With fewer queries, a linear ranker: trees need many documents in each leaf."""
+
+
+def newest_labels(exports: Sequence[JobRow]) -> JobRow | None:
+    """The newest of some exports, newest first, that wrote a file of labels by ID; or None.
+
+    Files whose IDs were changed do not fit to a file of features.
+    """
+    for job in exports:
+        options = ExportOptions(**job.parameters)
+        if (
+            job.state == State.DONE
+            and job.file is not None
+            and options.content in ("labels", "grades")
+            and options.format in _READABLE
+            and not options.underscores
+        ):
+            return job
+    return None
+
+
+def training_lines(project: ProjectRow, export: JobRow) -> str:
+    """Lines that train a ranker from a file of labels and one of features.
+
+    Args:
+        project: The project.
+        export: The export that wrote the labels.
+    """
+    file = download_name(project, export)
+    trees = export.result.get("queries", 0) >= _ENOUGH_FOR_TREES
+    ranker, extra = ("TreeRanker", "trees") if trees else ("LinearRanker", "rankers")
+    loss, measure = "", "nDCG@10"
+    if project.mode == Mode.PAIRS:
+        loss, measure = f'"ListMLE(k={project.k})"', f"kNDCG(k={project.k})@{project.k}"
+    return f"""\
+# %pip install "podium-rank[{extra}]"
+from podium import {ranker}, evaluate
+from podium.data import as_judgments, read_csv
+
+# features.csv is your own: query_id, document_id, and a column for each feature.
+features = read_csv("features.csv", unlabeled=True)
+data = features.relabel(as_judgments("{file}"))
+train, validation = data.split(0.8, 0.2, seed=1)
+ranker = {ranker}({loss}).fit(train, eval_set=validation)
+print(evaluate("{measure}", validation, ranker.predict(validation)))
+ranker.save("ranker.podium")
+"""

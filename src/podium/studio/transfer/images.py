@@ -27,8 +27,7 @@ import httpx2
 from PIL import Image
 
 from podium.studio.errors import RefusedError
-from podium.studio.settings import Settings
-from podium.studio.store.listed_urls import listed_entry
+from podium.studio.settings import Settings, listed_entry
 
 MAX_BYTES = 5 << 20
 """The largest picture."""

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from podium.errors import DataError
-from podium.studio.accounts.audit import record
+from podium.studio.accounts.identity import record
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.queue import JobContext, JobLostError, State, files_folder, new_file
 from podium.studio.judging.gold import add_gold, read_gold

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from sqlalchemy import Connection, Engine, Exists, FromClause, exists, select
 
 from podium.data import Candidate, CandidateList
-from podium.studio.accounts.audit import record
-from podium.studio.accounts.identity import Member
+from podium.studio.accounts.identity import Member, record
 from podium.studio.jobs.queue import enqueue
 from podium.studio.judging.gold import GoldPair
 from podium.studio.judging.judged import load_judged_query

@@ -22,7 +22,7 @@ from podium.data.json_lines import parse_json
 from podium.errors import DataError
 from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
-from podium.studio.store.listed_urls import listed_entry
+from podium.studio.settings import listed_entry
 from podium.studio.store.metadata import plain_fields
 from podium.studio.transfer.readers import MAX_DEPTH, ImportedQuery, QueryText
 from podium.studio.transfer.search_grammar import refused_in_search, refused_in_solr

@@ -1,6 +1,6 @@
-"""How documents are shown: with the query's words marked, and unable to do anything.
+"""How documents and guidelines are shown: with the query's words marked, and unable to do anything.
 
-Their HTML was sanitised before it was stored (`podium.studio.store.sanitizing`).
+Documents' HTML was sanitised before it was stored (`podium.studio.store.sanitizing`).
 """
 
 from __future__ import annotations
@@ -8,9 +8,54 @@ from __future__ import annotations
 import html
 import re
 
+import nh3
 from fastapi.responses import HTMLResponse
+from markdown_it import MarkdownIt
+from markupsafe import Markup
 
-from podium.studio.web.stems import stem
+_VOWEL = re.compile(r"[aeiou]|(?<=[^aeiou])y")
+_SHORTEST = 4
+"""Shorter words have no endings to speak of."""
+
+
+def stem(word: str) -> str:
+    """The stem of a word in small letters.
+
+    Example:
+        >>> [stem(word) for word in ("shoes", "shoe", "berries", "running", "runs", "bed", "glass")]
+        ['sho', 'sho', 'berri', 'run', 'run', 'bed', 'glass']
+    """
+    if len(word) < _SHORTEST or not word.isascii() or not word.isalpha():
+        return word
+    word = _without_plural(word)
+    for ending in ("ing", "ed"):
+        rest = word.removesuffix(ending)
+        if rest != word and len(rest) > 1 and _VOWEL.search(rest):
+            word = _undoubled(rest)
+            break
+    if word.endswith("y") and _VOWEL.search(word[:-1]):
+        return f"{word[:-1]}i"
+    if word.endswith("e") and len(word) > 3:
+        return word[:-1]
+    return word
+
+
+def _without_plural(word: str) -> str:
+    if word.endswith("sses"):
+        return word[:-2]
+    if word.endswith("ies"):
+        return word[:-2] if len(word) > 4 else word[:-1]
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
+def _undoubled(word: str) -> str:
+    """Without the second of two same consonants, which an ending doubled."""
+    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeioulsz":
+        return word[:-1]
+    return word
+
 
 _POLICY = "; ".join(
     [
@@ -106,3 +151,21 @@ def mark_terms(markup: str, terms: list[str]) -> str:
 
 def _mark(match: re.Match[str]) -> str:
     return match[0] if match[1] else f"<mark>{match[0]}</mark>"
+
+
+_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+
+
+def guidelines_html(text: str) -> Markup:
+    r"""Markdown as HTML; links open another tab, so that nobody loses the page they judge on.
+
+    Example:
+        >>> str(guidelines_html("**Best first** <script>"))
+        '<p><strong>Best first</strong> &lt;script&gt;</p>\n'
+    """
+    markup = nh3.clean(
+        _MARKDOWN.render(text),
+        url_schemes={"http", "https", "mailto"},
+        set_tag_attribute_values={"a": {"target": "_blank"}},
+    )
+    return Markup(markup)  # noqa: S704  # nosec B704 - sanitised above

@@ -11,13 +11,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from podium.studio.accounts import administration, throttling
-from podium.studio.accounts.audit import record
+from podium.studio.accounts.identity import record
 from podium.studio.accounts.members import revoke_token, tokens_of
 from podium.studio.accounts.service import check_not_crowd_worker, new_api_token
 from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
 from podium.studio.messages import Message
-from podium.studio.store.text import storable
+from podium.studio.store.database import storable
 from podium.studio.translations import languages
 from podium.studio.web.access import (
     NEWEST,

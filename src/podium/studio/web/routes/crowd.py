@@ -11,8 +11,8 @@ from sqlalchemy import Connection, select
 
 from podium.studio.accounts import crowd
 from podium.studio.accounts.throttling import count_use, network
+from podium.studio.store.database import storable
 from podium.studio.store.tables import CrowdLink, Project
-from podium.studio.store.text import storable
 from podium.studio.store.tokens import digest, new_secret
 from podium.studio.web.access import Number, RequiresManager, public_url
 from podium.studio.web.actions import Routes, read, write

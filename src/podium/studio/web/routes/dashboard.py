@@ -19,11 +19,9 @@ from podium.studio.judging.blocked import BlockedQueries, blocked_work
 from podium.studio.judging.corrections import rejudge
 from podium.studio.projects.progress import ProjectProgress, project_progress
 from podium.studio.reporting import reports
-from podium.studio.reporting.agreement_words import agreement_words
+from podium.studio.reporting.dashboard import agreement_words, history_chart, pace_of
 from podium.studio.reporting.flags import shown_flags
-from podium.studio.reporting.history import history_chart
 from podium.studio.reporting.log_rows import named_documents
-from podium.studio.reporting.pace import pace_of
 from podium.studio.store.rows import ReportRow
 from podium.studio.translations import Language
 from podium.studio.web.access import RequiresManager, wake_workers

@@ -13,15 +13,14 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from podium.studio.accounts.identity import Member
 from podium.studio.errors import RefusedError
 from podium.studio.judging.answer_choices import SAME
-from podium.studio.judging.leases import LeaseHolder
 from podium.studio.judging.scales import LONGEST_GRADE
 from podium.studio.judging.service import AnswerChange, JudgingService
-from podium.studio.judging.unit_of_work import UnitOfWork
+from podium.studio.judging.unit_of_work import LeaseHolder, UnitOfWork
 from podium.studio.projects.display import FieldRole, shows
 from podium.studio.reporting.log_rows import LOG_PAGE, LogRow, NamedDocument, log_rows
+from podium.studio.store.database import storable
 from podium.studio.store.enums import Kind
 from podium.studio.store.tables import LogEntry
-from podium.studio.store.text import storable
 from podium.studio.store.tokens import new_token
 from podium.studio.web.access import Before, RequiresMember
 from podium.studio.web.actions import Routes, read

@@ -15,7 +15,6 @@ from podium.studio.accounts.identity import Member
 from podium.studio.errors import RefusedError, first_problem
 from podium.studio.judging.answer_choices import choices
 from podium.studio.judging.judgment_counts import user_judgments
-from podium.studio.judging.leases import RENEW_EVERY, LeaseHolder
 from podium.studio.judging.next_task import NextTask
 from podium.studio.judging.query_state import Document
 from podium.studio.judging.scales import (
@@ -27,18 +26,17 @@ from podium.studio.judging.scales import (
     scale_of,
 )
 from podium.studio.judging.service import Answer, AnswerResult, JudgingService
-from podium.studio.judging.unit_of_work import LeasedTask, UnitOfWork
+from podium.studio.judging.unit_of_work import RENEW_EVERY, LeasedTask, LeaseHolder, UnitOfWork
 from podium.studio.messages import Message
 from podium.studio.projects.display import FieldRole, shows
-from podium.studio.projects.guidelines import guidelines_html
+from podium.studio.store.database import storable
 from podium.studio.store.enums import Mode
 from podium.studio.store.rows import ProjectRow
-from podium.studio.store.text import storable
 from podium.studio.web.access import Number, RequiresMember, member_in
 from podium.studio.web.actions import Form, Routes, form_values
+from podium.studio.web.documents import guidelines_html
 from podium.studio.web.languages import language_of
-from podium.studio.web.pages import render
-from podium.studio.web.words import SKIP_REASONS
+from podium.studio.web.pages import SKIP_REASONS, render
 
 routes = Routes("judging", api="/projects/{project}", pages="/projects/{project}")
 

@@ -9,12 +9,12 @@ from sqlalchemy import Connection
 from starlette.datastructures import FormData
 
 from podium.judging.auditing.report import FIGURE_MEANINGS
-from podium.studio.accounts.audit import record
+from podium.studio.accounts.identity import record
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.queue import State, cancel
 from podium.studio.json_types import JsonObject
 from podium.studio.models import assessors, audits
-from podium.studio.models.endpoints import endpoint_choices
+from podium.studio.models.assessors import endpoint_choices
 from podium.studio.store.enums import Mode
 from podium.studio.store.rows import JobRow
 from podium.studio.web.access import Number, RequiresManager, wake_workers

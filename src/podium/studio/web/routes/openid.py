@@ -15,7 +15,7 @@ from fastapi.responses import RedirectResponse, Response
 from sqlalchemy import Connection, select
 
 from podium.studio.accounts import service as accounts
-from podium.studio.accounts.audit import record
+from podium.studio.accounts.identity import record
 from podium.studio.accounts.openid import OpenIDIdentity, OpenIDProvider
 from podium.studio.errors import RefusedError
 from podium.studio.settings import Settings

@@ -22,12 +22,11 @@ from podium.studio.projects.changes import (
     has_answers,
     settings_of,
 )
-from podium.studio.projects.guidelines import guidelines_html
 from podium.studio.projects.progress import ProjectProgress, project_progress, projects_of
 from podium.studio.projects.service import ProjectSettings, create_project, project_row
+from podium.studio.store.database import storable
 from podium.studio.store.enums import Mode, Role
 from podium.studio.store.rows import ProjectRow
-from podium.studio.store.text import storable
 from podium.studio.transfer.project_copies import copy_project as copy
 from podium.studio.web.access import (
     RequiresAdmin,
@@ -38,6 +37,7 @@ from podium.studio.web.access import (
     wake_workers,
 )
 from podium.studio.web.actions import Routes, outcome_of, read, write
+from podium.studio.web.documents import guidelines_html
 from podium.studio.web.pages import render, render_project
 
 routes = Routes("projects")

@@ -19,14 +19,14 @@ from podium.studio.judging.judged import load_judged_query
 from podium.studio.judging.modes import NO_ITEM, JudgingTask
 from podium.studio.judging.scales import LONGEST_GRADE, grade_names
 from podium.studio.projects.display import FieldRole, shows
-from podium.studio.projects.guidelines import guidelines_html
 from podium.studio.reporting.log_rows import named_documents, relation
 from podium.studio.reporting.query_results import query_row
+from podium.studio.store.database import storable
 from podium.studio.store.enums import Kind, Mode
 from podium.studio.store.rows import ProjectRow
-from podium.studio.store.text import storable
 from podium.studio.web.access import Number, RequiresManager, RequiresMember
 from podium.studio.web.actions import Routes, outcome_of, read, write
+from podium.studio.web.documents import guidelines_html
 from podium.studio.web.pages import render_project
 from podium.studio.web.routes.dashboard import present
 from podium.studio.web.routes.documents import DocumentOut, document_out, document_row

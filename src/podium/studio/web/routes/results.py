@@ -37,9 +37,9 @@ from podium.studio.reporting.query_results import (
     query_results,
     query_row,
 )
+from podium.studio.store.database import storable
 from podium.studio.store.rows import JobRow
 from podium.studio.store.tables import LogEntry
-from podium.studio.store.text import storable
 from podium.studio.web.access import Before, Number, RequiresManager
 from podium.studio.web.actions import Routes, read, write
 from podium.studio.web.pages import render_project

@@ -13,8 +13,7 @@ from podium.studio.json_types import JsonObject
 from podium.studio.judging.scales import COLOURS, MOST_QUESTIONS, scale_of
 from podium.studio.messages import Message
 from podium.studio.projects.changes import has_answers
-from podium.studio.projects.display import FieldRole, display_of
-from podium.studio.projects.document_fields import document_fields
+from podium.studio.projects.display import FieldRole, display_of, document_fields
 from podium.studio.web.access import RequiresManager
 from podium.studio.web.actions import Routes, outcome_of, read
 from podium.studio.web.pages import render_project

@@ -13,11 +13,11 @@ from sqlalchemy import Connection, select
 
 from podium.studio.accounts import mail, throttling
 from podium.studio.accounts import service as accounts
-from podium.studio.accounts.audit import record
+from podium.studio.accounts.identity import record
 from podium.studio.errors import RefusedError
 from podium.studio.messages import Message
+from podium.studio.store.database import storable
 from podium.studio.store.tables import Project, User
-from podium.studio.store.text import storable
 from podium.studio.store.tokens import digest, new_secret
 from podium.studio.web.access import COOKIE, person_of, signed_in
 from podium.studio.web.actions import Routes, read, write

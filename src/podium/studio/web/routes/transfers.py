@@ -12,8 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, select
 from starlette.datastructures import FormData
 
-from podium.studio.accounts.audit import record
-from podium.studio.accounts.identity import Member, check_not_archived
+from podium.studio.accounts.identity import Member, check_not_archived, record
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.queue import State, cancel, enqueue, files_folder
 from podium.studio.json_types import JsonObject
@@ -24,7 +23,12 @@ from podium.studio.store.enums import Mode
 from podium.studio.store.rows import JobRow, fetch_all, fetch_one
 from podium.studio.store.tables import Job
 from podium.studio.transfer.exports import KIND as EXPORT
-from podium.studio.transfer.exports import ExportOptions, download_name
+from podium.studio.transfer.exports import (
+    ExportOptions,
+    download_name,
+    newest_labels,
+    training_lines,
+)
 from podium.studio.transfer.imports import KIND as IMPORT
 from podium.studio.transfer.imports import (
     Source,
@@ -33,7 +37,6 @@ from podium.studio.transfer.imports import (
     store_upload,
     taken_preview,
 )
-from podium.studio.transfer.notebooks import newest_labels, training_lines
 from podium.studio.transfer.readers import MAX_DEPTH, Upload
 from podium.studio.transfer.search_engines import DEFAULTS, EngineSearch, check_search
 from podium.studio.transfer.tables import TableColumns, preview_table

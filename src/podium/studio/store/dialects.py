@@ -1,17 +1,24 @@
-"""Numbers of transactions, by which readers can tell that they have seen everything up to one.
+"""What differs between PostgreSQL and SQLite: INSERT … ON CONFLICT, and numbers of transactions.
 
-On PostgreSQL a change carries the number of the transaction that made it. Transactions commit in
-another order than they begin, so a reader who has seen change 7 may still meet change 6 later, but
-none below the oldest transaction that was running when it looked. SQLite has one writer at a time:
-there, a count does.
+By numbers of transactions readers can tell that they have seen everything up to one. On PostgreSQL
+a change carries the number of the transaction that made it. Transactions commit in another order
+than they begin, so a reader who has seen change 7 may still meet change 6 later, but none below the
+oldest transaction that was running when it looked. SQLite has one writer at a time: there, a count
+does.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from sqlalchemy import BigInteger
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
+
+from podium.studio.store.tables import Base
 
 
 class transaction_number(FunctionElement[int]):  # noqa: N801 - written as the function it is
@@ -53,3 +60,10 @@ def _oldest_sqlite(element: oldest_running, compiler: SQLCompiler, **options: ob
     # What is put in is a placeholder.
     numbered = f"FROM queries AS numbered WHERE numbered.project_id = {project}"
     return f"(SELECT coalesce(max(numbered.changed), 0) + 1 {numbered})"
+
+
+Insert: TypeAlias = Callable[[type[Base]], postgresql.Insert | sqlite.Insert]
+"""A dialect's ``insert``."""
+
+INSERTS: dict[str, Insert] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
+"""``insert`` with ``on_conflict_do_update``, by the dialect's name."""

@@ -1,12 +1,23 @@
-"""A studio and its projects, as someone with an API token sees them."""
+"""Talk to a Podium Studio from Python: projects, imports, judging, exports, labels.
+
+from podium.studio.client import StudioClient
+
+studio = StudioClient("https://judging.example.org")  # the token is in PODIUM_STUDIO_TOKEN
+project = studio.create_project("Shoes", k=10)
+project.import_candidates("candidates.jsonl")
+…
+labels = project.labels()  # podium.data.Judgments, for podium.rankers
+"""
 
 from __future__ import annotations
 
 import io
 import math
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self, TypeAlias
@@ -17,9 +28,131 @@ import httpx2
 from podium.data import CandidateList, Judgments, Preferences, read_parquet, write_jsonl
 from podium.data.atomic import atomic_write
 from podium.data.files import writing
-from podium.studio.client.lease_renewal import LeaseRenewer
-from podium.studio.client.values import StudioDocument, StudioError, StudioQuestion, StudioTask
+from podium.errors import PodiumError
 from podium.studio.json_types import JsonObject
+
+
+class LeaseRenewer:
+    """A thread that renews a task every few seconds, in a ``with`` block.
+
+    Args:
+        renew: Renews the task with a token.
+        seconds: How often.
+
+    Attributes:
+        token: The task at hand; None if there is none.
+    """
+
+    def __init__(self, renew: Callable[[str], object], seconds: float) -> None:
+        self.token: str | None = None
+        self._renew = renew
+        self._seconds = seconds
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="podium-renewing", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._seconds):
+            token = self.token
+            if token is not None:
+                try:
+                    self._renew(token)
+                except StudioError:
+                    continue  # an answer that comes late is kept, and counts if nobody has the task
+
+
+class StudioError(PodiumError):
+    """A request that a studio refused, or a studio that cannot be reached.
+
+    Attributes:
+        status: The HTTP status; 0 if the studio could not be reached.
+
+    Example:
+        >>> StudioError(404, "The project does not exist.").status
+        404
+    """
+
+    def __init__(self, status: int, problem: str) -> None:
+        super().__init__(problem)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class StudioDocument:
+    """A document of a task.
+
+    Attributes:
+        reference: The number that identifies it within the task's query.
+        title: Its title.
+        url: Its URL.
+        text: Its text.
+    """
+
+    reference: int
+    title: str
+    url: str
+    text: str
+
+
+@dataclass(frozen=True)
+class StudioQuestion:
+    """A question beside the verdict.
+
+    Attributes:
+        name: Names the reply.
+        text: The question.
+        options: What can be replied; any text if there are none.
+        required: Whether an answer needs a reply.
+    """
+
+    name: str
+    text: str
+    options: tuple[str, ...]
+    required: bool
+
+
+@dataclass(frozen=True)
+class StudioTask:
+    """A judging task.
+
+    Attributes:
+        token: Identifies the answer.
+        query: The query as people typed it.
+        description: What they meant by it.
+        sides: The documents on each side: one each, or those of whole rankings.
+        choices: What can be answered.
+        questions: What is asked besides.
+    """
+
+    token: str
+    query: str
+    description: str
+    sides: tuple[tuple[StudioDocument, ...], ...]
+    choices: tuple[str, ...]
+    questions: tuple[StudioQuestion, ...] = ()
+
+
+__all__ = [
+    "StudioClient",
+    "StudioDocument",
+    "StudioError",
+    "StudioProject",
+    "StudioQuestion",
+    "StudioTask",
+    "project_at",
+]
 
 TOKEN = "PODIUM_STUDIO_TOKEN"  # noqa: S105 - the name of a variable
 """The environment variable with the API token."""
