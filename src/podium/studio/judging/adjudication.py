@@ -14,7 +14,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from podium.studio.accounts.identity import Member, check_not_archived, record
 from podium.studio.errors import RefusedError
-from podium.studio.judging.answer_choices import SKIP, answer_entries
+from podium.studio.judging.answer_choices import SKIP, answer_entries, invalid_choice
 from podium.studio.judging.judged import JudgedQuery, load_judged_query
 from podium.studio.judging.modes import NO_ITEM, JudgingTask, QueryLogEntry
 from podium.studio.judging.query_state import unit_of
@@ -157,9 +157,9 @@ def decide(
     if not any(each.task.pair == task.pair for each in disputes):
         raise RefusedError(409, "This has been decided, or people have changed their answers.")
     grades = grade_names(who.project.scale)
-    parts = None if choice == SKIP else answer_entries(Mode(who.project.mode), task, choice, grades)
-    if parts is None:
-        raise RefusedError(422, "%(choice)s is not a valid answer here.", choice=repr(choice))
+    if choice == SKIP:
+        raise invalid_choice(choice)
+    parts = answer_entries(Mode(who.project.mode), task, choice, grades)
     query = LockedQuery(connection, row, judged.state, time.time())
     query.answer(NewAnswer(who.person.id, new_token(), parts, task.purpose, reason=reason))
     query.opened = query.corrected = True

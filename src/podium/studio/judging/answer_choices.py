@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from podium.judging import Outcome
 from podium.judging.entries import GRADES
+from podium.studio.errors import RefusedError
 from podium.studio.judging.modes import NO_ITEM, JudgingTask, QueryLogEntry
 from podium.studio.store.enums import Kind, Mode, Purpose
 
@@ -43,6 +44,11 @@ def choices(mode: Mode, grades: Sequence[str] = GRADES) -> tuple[str, ...]:
     return (*grades, SKIP) if mode is Mode.GRADES else _CHOICES[mode]
 
 
+def invalid_choice(choice: str) -> RefusedError:
+    """The refusal of an answer that a task does not have."""
+    return RefusedError(422, "%(choice)s is not a valid answer here.", choice=repr(choice))
+
+
 @dataclass(frozen=True)
 class AnswerEntry:
     """A log entry that an answer adds; most answers add one, "both are bad" adds two."""
@@ -55,8 +61,8 @@ class AnswerEntry:
 
 def answer_entries(
     mode: Mode, task: JudgingTask, choice: str, grades: Sequence[str] = GRADES
-) -> list[AnswerEntry] | None:
-    """The log entries that an answer adds, or None if the mode has no such answer.
+) -> list[AnswerEntry]:
+    """The log entries that an answer adds; one that the mode does not have is refused.
 
     Bad marks on repeated and gold pairs are verdicts: the point of those is to compare.
 
@@ -66,7 +72,7 @@ def answer_entries(
     """
     right = None if task.right == NO_ITEM else task.right
     if choice not in choices(mode, grades):
-        return None
+        raise invalid_choice(choice)
     if choice == SKIP:
         return [AnswerEntry(Kind.SKIP, task.left, right, None)]
     if mode is Mode.GRADES:
@@ -85,10 +91,10 @@ def answer_entries(
 
 def changed_entries(
     mode: str, before: Sequence[QueryLogEntry], choice: str, grades: Sequence[str] = GRADES
-) -> list[AnswerEntry] | None:
-    """The log entries of an answer that replaces an earlier one, or None if it cannot.
+) -> list[AnswerEntry]:
+    """The log entries of an answer that replaces an earlier one; refused if it cannot.
 
-    A mark on one document does not tell with which other it was shown, so only its comment changes.
+    A mark on one document does not say with which other it was shown, so only its comment changes.
 
     Args:
         mode: The judging mode.
@@ -102,7 +108,7 @@ def changed_entries(
     if len(before) == 1 and before[0].right is not None:
         positions.append(before[0].right)
     if not positions or (before[0].kind is Kind.BAD and len(positions) == 1):
-        return None
+        raise invalid_choice(choice)
     right = positions[1] if len(positions) > 1 else NO_ITEM
     task = JudgingTask(positions[0], right, before[0].purpose)
     return answer_entries(Mode(mode), task, choice, grades)

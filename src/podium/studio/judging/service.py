@@ -296,7 +296,9 @@ class JudgingMember:
 
     def following(self, after: Sequence[UUID] = ()) -> NextTask | None:
         """The next task after an answer, as `next`; None if they get no more for now."""
-        return self._dispatch(after) if self._stop() is None else None
+        if self._stop() is not None:
+            return None
+        return self._dispatch(after)
 
     def answer(self, token: UUID, answer: Answer) -> AnswerResult:
         """Record an answer.
@@ -316,8 +318,6 @@ class JudgingMember:
             raise RefusedError(403, "This task was assigned to someone else.")
         task, grades = task_of(lease), grade_names(self._project.scale)
         parts = answer_entries(Mode(self._project.mode), task, answer.choice, grades)
-        if parts is None:
-            raise _invalid(answer.choice)
         replies = checked_replies(
             self._project.questions, answer.replies, skipped=answer.choice == SKIP
         )
@@ -389,10 +389,8 @@ class JudgingMember:
         if not before:
             raise RefusedError(409, "This answer cannot be changed any more.")
         parts = self._changed(before, change.choice)
-        if query.state.withdrawn and parts != []:
+        if query.state.withdrawn and parts:
             raise RefusedError(409, "This answer cannot be changed any more.")
-        if parts is None:
-            raise _invalid(change.choice)
         first = before[0]
         # The client's token is on what is written last, so that the request can be repeated.
         query.undo(before, new_token() if parts else change.token, "changed")
@@ -470,10 +468,8 @@ class JudgingMember:
             return None
         return self._unit.lock(self._project, _QUERY, query=query_id)
 
-    def _changed(
-        self, before: Sequence[QueryLogEntry], choice: str | None
-    ) -> list[AnswerEntry] | None:
-        """What replaces an answer; nothing if it is taken back, None if it cannot be that."""
+    def _changed(self, before: Sequence[QueryLogEntry], choice: str | None) -> list[AnswerEntry]:
+        """What replaces an answer; nothing if it is taken back."""
         if choice is None:
             return []
         return changed_entries(self._project.mode, before, choice, grade_names(self._project.scale))
@@ -492,10 +488,6 @@ class JudgingMember:
     def _entries(self, token: UUID) -> list[_RecordedRow]:
         """The entries of the log with a token."""
         return [_RecordedRow(*row) for row in self._connection.execute(_RECORDED, {"key": token})]
-
-
-def _invalid(choice: str | None) -> RefusedError:
-    return RefusedError(422, "%(choice)s is not a valid answer here.", choice=repr(choice))
 
 
 def _matches(rows: Sequence[_RecordedRow], project: ProjectRow, choice: str) -> bool:

@@ -20,7 +20,7 @@ from podium.judging.entries import GRADES
 from podium.studio.accounts.identity import Member, check_not_archived, record
 from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
-from podium.studio.judging.answer_choices import SKIP, answer_entries
+from podium.studio.judging.answer_choices import SKIP, answer_entries, invalid_choice
 from podium.studio.judging.modes import NO_ITEM, JudgingTask
 from podium.studio.judging.record_files import read_records
 from podium.studio.judging.scales import grade_names
@@ -231,9 +231,9 @@ def answer_example(
     row = example_row(connection, project.id, example_id)
     task = JudgingTask(row.left, row.right, Purpose.GOLD)
     grades = grade_names(project.scale)
-    parts = None if choice == SKIP else answer_entries(Mode(project.mode), task, choice, grades)
-    if parts is None:
-        raise RefusedError(422, "%(choice)s is not a valid answer here.", choice=repr(choice))
+    if choice == SKIP:
+        raise invalid_choice(choice)
+    parts = answer_entries(Mode(project.mode), task, choice, grades)
     # Two requests at the same time: the second waits here, and finds the first one's answer.
     connection.execute(
         select(Membership.role)
