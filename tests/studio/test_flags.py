@@ -63,7 +63,7 @@ def test_the_pace_of_a_project():
     history = [[0.0, 0], [5000.0, 90], [8590.0, 119]]
     report = {"times": [{"judgments": 100, "seconds": 500.0}], "history": history}
     pace = pace_of(standing, report, 8600.0)  # the last hour begins with the second count
-    assert pace.an_hour == (120 - 90) / 3600 * 3600
+    assert pace.judgments_per_hour == (120 - 90) / 3600 * 3600
     assert pace.end == 8600.0 + 60 / 30 * 3600
     assert pace.hours_left == 60 * 5 / 3600
     assert pace_of(standing, report | {"history": [[8599.0, 1]]}, 8600.0).end is None

@@ -135,7 +135,7 @@ def create_app(settings: Settings, execute: JobExecutor | None = None) -> FastAP
             {kind: KINDS[kind] for kind in kinds},
             metrics,
             execute=execute or process.execute,
-            kept=(DISCARD, RESTORE),  # they tell what can be restored
+            kept=(DISCARD, RESTORE),  # their rows say what can be restored
             cleanups=(forget_expired, delete_old_leases, forget_deliveries),
             cleans_up=EXPORT in kinds,
         )

@@ -235,7 +235,7 @@ class StudioClient:
         """Send a request, again if the studio is away for a moment.
 
         Every request that changes something is safe to repeat or is not repeated: answers carry
-        a token, and what cannot be told from one that arrived is sent once.
+        a token, and a request that may have arrived unnoticed is sent once.
         """
         repeatable = method == "GET" or path.endswith(
             ("/next", "/answers", "/undo", "/renew", "/release")

@@ -122,7 +122,7 @@ class Metrics:
         self._worker_errors.inc()
 
     def set_worker(self, *, running: bool) -> None:
-        """Tell whether this process has a worker."""
+        """Report whether this process has a worker."""
         self._workers.set(1 if running else 0)
 
     def text(self) -> bytes:
@@ -135,7 +135,7 @@ class Metrics:
 
 
 Jobs = Sequence[tuple[str, str, int]]
-"""Of each kind and state, how many jobs there are."""
+"""The number of jobs of each kind and state."""
 
 
 def count_jobs(engine: Engine) -> Jobs | None:

@@ -22,7 +22,7 @@ from podium.studio.json_types import JsonObject
 from podium.studio.messages import Message, Plural
 
 SOURCE = "en"
-"""The language of the source, for whoever asks for none that there is."""
+"""The language of the source, where none of the languages asked for exists."""
 FOLDERS = [Path(__file__).parent / "locale"]
 """Where catalogues are looked for."""
 _DOMAIN = "podium"

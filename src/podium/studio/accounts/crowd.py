@@ -1,7 +1,7 @@
 """Links for crowd workers: one account for each id of a platform, and a completion code.
 
 A platform such as Prolific sends each worker to a URL with their id in it, and pays those who come
-back with a code. Whoever opens the link with an id works under that id's account, which can do
+back with a code. A person who opens the link with an id works under that id's account, which can do
 nothing but judge in one project.
 """
 
@@ -31,7 +31,7 @@ from podium.studio.store.tokens import digest, new_secret
 MOST_LINKS = 50
 """How many links a project has at most."""
 REMOVED = 0.0
-"""When a link that was removed has expired. Its row stays: it tells which account an id has."""
+"""When a link that was removed has expired. Its row stays: it has the account of each id."""
 _ID = re.compile(r"[A-Za-z0-9_.-]{1,200}")
 _GONE = Message("This link has expired, or enough people have taken part.")
 

@@ -25,7 +25,7 @@ _FREE_RESETS = {"account": 3, "address": 20}
 def mail_invitation(
     connection: Connection, who: Member, email: str, link: str, language: Language
 ) -> None:
-    """Queue an e-mail with an invitation's link, in the language of whoever invites."""
+    """Queue an e-mail with an invitation's link, in the language of the person who invites."""
     address = normal_email(email)
     count_use(connection, f"mail:{who.person.id}", _FREE_INVITATIONS)
     text = Message(
@@ -55,7 +55,7 @@ def count_reset(connection: Connection, email: str, address: str) -> None:
 def request_reset(connection: Connection, email: str, public_url: str, language: Language) -> None:
     """Queue an e-mail with a link to choose a new password, if there is such an account.
 
-    Who asks is told the same in any case: whether there is an account is nobody's business.
+    The answer is the same in any case: it must not reveal whether there is an account.
 
     Args:
         connection: A transaction.

@@ -268,7 +268,7 @@ def accept(connection: Connection, secret: str, user_id: int) -> int:
 def check_not_crowd_worker(connection: Connection, user_id: int) -> None:
     """Refuse to give a crowd worker's account more than it has.
 
-    Whoever knows the link and the worker's id signs in to it, without a password.
+    Anyone who knows the link and the worker's id signs in to it, without a password.
     """
     worker = select(CrowdWorker.user_id).where(CrowdWorker.user_id == user_id).limit(1)
     if connection.scalar(worker) is not None:

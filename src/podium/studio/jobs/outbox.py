@@ -262,7 +262,7 @@ class Outbox:
 
     Args:
         settings: The server's settings; it has a connection of its own.
-        clock: Tells the time in seconds since 1970.
+        clock: Returns the time in seconds since 1970.
     """
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:

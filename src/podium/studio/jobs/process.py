@@ -48,7 +48,7 @@ JobExecutor = Callable[[JobFunction, JobContext], JobOutcome]
 
 
 def execute(function: JobFunction, context: JobContext) -> JobOutcome:
-    """Do a job in this thread; whoever asked for it is told when it fails."""
+    """Do a job in this thread; its row says why it failed, if it does."""
     ended = threading.Event()
     heartbeat = threading.Thread(target=_send_heartbeats, args=(context, ended), daemon=True)
     heartbeat.start()
@@ -69,7 +69,7 @@ def _execute(function: JobFunction, context: JobContext) -> JobOutcome:
         except (JobLostError, SQLAlchemyError):
             raise
         except Exception as error:
-            # Whatever it is, the others wait for their turn, and who asked for it is told.
+            # Whatever it is, the other jobs wait for their turn, and its row says why.
             context.fail("Something went wrong. See the server's log for details.")
             return JobOutcome("failed", describe_error(error))
     except JobLostError:

@@ -107,9 +107,9 @@ class JobContext:
             raise JobLostError
 
     def alive(self) -> bool:
-        """Tell that someone is at it, and how far; whether it is still theirs."""
+        """Report how far the job is, and note whether it is still this worker's."""
 
-        def tell(connection: Connection) -> bool:
+        def report(connection: Connection) -> bool:
             renewed = connection.execute(
                 update(Job)
                 .where(_mine(self.job))
@@ -117,7 +117,7 @@ class JobContext:
             )
             return renewed.rowcount > 0
 
-        self.lost = not in_transaction(self.engine, tell)
+        self.lost = not in_transaction(self.engine, report)
         return not self.lost
 
     def fail(self, problem: str) -> None:

@@ -81,7 +81,7 @@ class BlockedWork:
     """Finds blocked work for pages that wait, cached for a few seconds.
 
     Args:
-        clock: Tells the time in seconds since 1970.
+        clock: Returns the time in seconds since 1970.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:

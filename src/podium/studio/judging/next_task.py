@@ -5,7 +5,7 @@ task last became free (`changed`). When someone finds no task for themselves in 
 number is recorded (`Exhausted`) and the query is skipped for them until the number changes. Each
 assessor also has a position in the index of available queries before which nothing is left for
 them (`AssessorProgress`); a search starts right after it. So finding the next task costs the same
-however many queries there are and whoever has finished them.
+however many queries there are and however many of them are finished.
 """
 
 from __future__ import annotations
@@ -210,8 +210,8 @@ class OpenWork:
         """Queries that may have a task, with their rows locked, and whether this person may judge.
 
         One that goes on to the next has written back the row before, which had no task: it is not
-        looked at again until it changes. Queries with a possibly expired lease come first, whoever
-        may judge them.
+        looked at again until it changes. Queries with a possibly expired lease come first, even if
+        this person may not judge them.
         """
         for _ in range(_MAX_TRIES):
             row = self._one(_LAPSED, now=now) or self.find()
@@ -223,7 +223,7 @@ class OpenWork:
         """A query whose row is locked already, as `queries`."""
         may_judge = self.may_judge(row.id)
         yield row, may_judge
-        if may_judge:  # whoever may not yet finds the query once they may
+        if may_judge:  # others find the query once they may judge it
             self.exhaust(row.id)
 
     def queries_ahead(

@@ -82,7 +82,7 @@ class AssessorQuestion(BaseModel):
 
 
 def check_scale(grades: Sequence[ScaleGrade]) -> None:
-    """Refuse a scale that is too short or long, or whose grades cannot be told apart."""
+    """Refuse a scale that is too short or long, or whose grades are not distinct."""
     if not grades:
         return
     if not 2 <= len(grades) <= MOST_GRADES:

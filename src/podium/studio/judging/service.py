@@ -66,10 +66,10 @@ _KEPT_SECONDS = 5.0
 
 
 class EntryGate:
-    """Tells who gets no task. That a project stops nobody is remembered for some seconds.
+    """Decides who gets no task. That a project stops nobody is remembered for some seconds.
 
     Args:
-        clock: Tells the time in seconds since 1970.
+        clock: Returns the time in seconds since 1970.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -424,8 +424,8 @@ class JudgingMember:
 
         Args:
             token: Token of the lease.
-            expires_at: When it ends, as whoever gives it up was told. If it ends later by now, it
-                was asked for again since, by the same page loaded anew say: then it stays.
+            expires_at: When it ended by the last response. If it ends later by now, it was asked
+                for again since, for example by the same page loaded anew: then it stays.
         """
         row, lease = self._leased(token)
         if row is None or lease is None or row.project_id != self._project.id:

@@ -1,6 +1,6 @@
 """Training and qualification: examples with explanations before the first real task.
 
-Each assessor answers the examples once, and is told at once what is right and why. Who gets too few
+Each assessor answers the examples once, and sees at once what is right and why. Who gets too few
 right cannot judge until a manager allows it. Managers need no training.
 """
 

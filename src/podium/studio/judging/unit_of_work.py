@@ -216,7 +216,7 @@ class LockedQuery:
         row: The query's row, as it is or will be written.
         state: Its state.
         now: The time.
-        opened: Whether tasks may have become available in a way that the state cannot tell.
+        opened: Whether tasks may have become available in a way that the state does not show.
         corrected: Whether what is left is to be estimated again.
     """
 
@@ -236,7 +236,7 @@ class LockedQuery:
         self.row = row
         self.state = state
         self.now = now
-        # Released leases are not active any more: only the row tells that there were some.
+        # Released leases are not active any more: only the row shows that there were some.
         self.opened = row.lease_expiry == 0.0 or manager_id is not None
         self.corrected = manager_id is not None
 
@@ -607,7 +607,7 @@ def _look_again_at(query: ProjectQueryRow, query_leases: QueryLeases) -> float |
 
 
 def _announce_done(connection: Connection, query: ProjectQueryRow) -> None:
-    """Queue what a project's webhooks are told, in the transaction in which a query gets done."""
+    """Queue what is sent to a project's webhooks, in the transaction in which a query gets done."""
     # Two that finish the last two queries at once: the second waits here, and sees the first's.
     webhooks = connection.scalars(
         select(Webhook.id)

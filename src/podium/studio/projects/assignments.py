@@ -99,7 +99,7 @@ def assign_queries(
     for begin in range(0, len(rows), _AT_ONCE):
         connection.execute(insert(QueryAssignment), rows[begin : begin + _AT_ONCE])
     check_assignments(connection, who.project)
-    # Whoever got a query looks at it, also if they had passed it before it was theirs.
+    # People look at the queries that they got, even at those that they had passed before.
     new = {row["query_id"] for row in rows if (row["query_id"], row["user_id"]) not in before}
     changed = sorted(new)
     for begin in range(0, len(changed), _AT_ONCE):

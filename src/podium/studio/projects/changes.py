@@ -22,7 +22,7 @@ from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import Lease, Project, ProjectQuery, QueryCandidate, Ranking
 
 _LOWERED = ("budget", "overlap_share", "overlap_assessors")
-"""Of these less may be asked later, so that a project that lacks people can be finished."""
+"""Settings that may be lowered later, so that a project that lacks people can be finished."""
 
 
 class ProjectChange(ProjectSettings):
@@ -125,7 +125,7 @@ def change_project(
     record(connection, user_id, project_id, "changed the settings", **values_then)
     project = project_row(connection, project_id)
     if answered:
-        # What was settled stays settled; whoever asks next works out what is left.
+        # What was settled stays settled; the next request works out what is left.
         reopen_queries(connection, ProjectQuery.project_id == project_id)
         outdate_report(connection, project_id)
     elif fixed:
@@ -160,7 +160,7 @@ def _smallest_budget(connection: Connection, project_id: int) -> int:
 
 
 def delete_project(connection: Connection, user_id: int, project: ProjectRow, name: str) -> None:
-    """End a project for good, if whoever asks for it can name it."""
+    """End a project for good, if the person who asks can name it."""
     if name.strip() != project.name:
         raise RefusedError(409, "Type the project's name to delete it with all its judgments.")
     connection.execute(delete(Project).where(Project.id == project.id))

@@ -40,7 +40,7 @@ class FieldRole(StrEnum):
 
 
 _ONCE = (FieldRole.TITLE, FieldRole.IMAGE, FieldRole.LINK, FieldRole.TEXT)
-"""Of these a document has one."""
+"""Roles that one field of a document has at most."""
 
 
 class DisplayField(BaseModel):

@@ -1,4 +1,4 @@
-"""Webhooks of a project: adding and removing them, and what became of what they were told."""
+"""Webhooks of a project: adding and removing them, and what became of their deliveries."""
 
 from __future__ import annotations
 

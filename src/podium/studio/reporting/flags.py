@@ -51,7 +51,7 @@ def quality_flags(stats: AssessorStats) -> list[Message]:
     Example:
         >>> quality_flags(AssessorStats(gold=(20, 8)))
         ['Got 8 of 20 gold pairs right; careful assessors get nearly all right.']
-        >>> quality_flags(AssessorStats(gold=(4, 1)))  # far too few to tell
+        >>> quality_flags(AssessorStats(gold=(4, 1)))  # far too few to decide
         []
     """
     flags = []

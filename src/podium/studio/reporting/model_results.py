@@ -50,7 +50,7 @@ def model_results(
         count = len([entry for entry in view.standing if entry.kind is not Kind.WITHDRAW])
         if not count:
             continue
-        # Whoever has yet to answer must not know: managers judge too.
+        # People who have yet to answer must not know: managers judge too.
         if not judged.state.done:
             results.append(ModelResult(row, count, hidden=True))
             continue

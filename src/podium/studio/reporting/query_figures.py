@@ -32,7 +32,7 @@ def query_figures(
     """
     log = [entry for entry in judged.log if entry.purpose is not Purpose.MODEL]
     entries = [entry for entry in log if judged.state.stands(entry.position)]
-    # An adjudicator sees the answers of others: that tells nothing of how careful anyone is.
+    # An adjudicator sees the answers of others, so it does not show how careful anyone is.
     blind = [entry for entry in entries if entry.purpose is not Purpose.ADJUDICATE]
     units = _units(entries)
     return {

@@ -52,7 +52,7 @@ class Manifest:
     Attributes:
         podium: The version that made it.
         database: ``postgresql`` or ``sqlite``.
-        revision: Of the tables.
+        revision: The revision of the tables.
         log_entries: How many judgments and other entries the log has.
         log_digest: Their digest, see `log_digest`.
     """

@@ -59,7 +59,7 @@ class TimedConnection(psycopg.Connection[TupleRow]):
             limited = _with_deadline(gen, self.timeout_seconds)
             return super().wait(limited, interval, *more, **named)
         except DatabaseTimeoutError:
-            self.close()  # whatever it was doing, nobody can tell what state it is in
+            self.close()  # whatever it was doing, its state is unknown
             raise
 
 
@@ -81,7 +81,7 @@ Result = TypeVar("Result")
 
 _ATTEMPTS = 5
 _RETRY_SECONDS = 8.0
-"""People wait for an answer: after this long they are told that there is none."""
+"""People wait for an answer: after this long they get an error."""
 _CONNECT_SECONDS = 5
 _LOCK_SECONDS = 30
 """How long one that wants to write to SQLite waits for the one that does."""
@@ -232,7 +232,7 @@ def _prepare_sqlite(engine: Engine) -> None:
             creates = parse_qs(parts.query).get("mode", ["rwc"]) == ["rwc"]
             name = unquote(parts.path) if creates else ":memory:"
         if name != ":memory:":
-            with suppress(OSError):  # which SQLite tells better
+            with suppress(OSError):  # SQLite's own message is better
                 Path(name).touch(mode=0o600)
 
     @event.listens_for(engine, "connect")

@@ -1,6 +1,6 @@
 """What differs between PostgreSQL and SQLite: INSERT … ON CONFLICT, and numbers of transactions.
 
-By numbers of transactions readers can tell that they have seen everything up to one. On PostgreSQL
+By numbers of transactions readers know that they have seen everything up to one. On PostgreSQL
 a change carries the number of the transaction that made it. Transactions commit in another order
 than they begin, so a reader who has seen change 7 may still meet change 6 later, but none below the
 oldest transaction that was running when it looked. SQLite has one writer at a time: there, a count

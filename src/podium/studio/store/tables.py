@@ -135,7 +135,7 @@ class Project(Base):
     created_at: Mapped[float]
     incarnation: Mapped[int]
     """Drawn when it is made and when a backup is restored: what servers keep in memory of another
-    state of the database is told from this one by it."""
+    state of the database has another number."""
     archived: Mapped[bool] = mapped_column(default=False)
     """Whether it is out of the way: paused, unchangeable, and listed separately."""
     display: Mapped[list[JsonObject]] = mapped_column(JSON, default=list)
@@ -446,7 +446,7 @@ class Report(Base):
 class QueryFigures(Base):
     """What a query adds to its project's reports, so that only queries that moved are read again.
 
-    `entries` tells up to which entry of the log they go.
+    They go up to entry number `entries` of the log.
     """
 
     __tablename__ = "query_figures"
@@ -638,7 +638,7 @@ class Qualification(Base):
 
 
 class Webhook(Base):
-    """A URL that is told when queries and projects are done."""
+    """A URL that is called when queries and projects are done."""
 
     __tablename__ = "webhooks"
 
@@ -671,7 +671,7 @@ class Delivery(Base):
     )
     """The webhook that it goes to; None for e-mail."""
     content: Mapped[JsonObject]
-    """What a webhook is told, or an e-mail's recipient, subject and text."""
+    """What is sent to a webhook, or an e-mail's recipient, subject and text."""
     state: Mapped[str] = mapped_column(String(10))
     """``waiting``, ``sent`` or ``failed``."""
     attempts: Mapped[int] = mapped_column(SmallInteger)

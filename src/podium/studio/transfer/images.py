@@ -1,7 +1,7 @@
 """Pictures of documents, fetched by the server so that assessors' browsers call nobody else.
 
-Whoever imports documents chooses the addresses, so none is trusted: only hosts that the settings
-list are called, only at public addresses or in listed networks, and the connection goes to the
+Importers of documents choose the addresses, so none is trusted: only hosts that the settings list
+are called, only at public addresses or in listed networks, and the connection goes to the
 address that was checked, whatever the name stands for a moment later. A redirect is checked like
 the first address. What comes back must be a raster image by its first bytes, and not too large:
 neither in bytes nor, as Pillow reads its header, in pixels. Its pixels are left to browsers, which

@@ -108,7 +108,7 @@ def run_import(work: JobContext) -> None:
 
 
 def _analyze(engine: Engine) -> None:
-    """Tell PostgreSQL what is in its tables now.
+    """Update PostgreSQL's statistics of its tables.
 
     Until autovacuum comes by, it would plan queries for the few rows that there were before.
     """

@@ -24,7 +24,7 @@ _PAGE = 50
 def copy_project(connection: Connection, who: Member, name: str) -> int:
     """Create a project with the settings of another, and queue the copy of its queries.
 
-    Judgments and members are not copied; whoever copies owns the copy.
+    Judgments and members are not copied; the person who copies owns the copy.
 
     Args:
         connection: A transaction.

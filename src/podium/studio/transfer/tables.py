@@ -1,7 +1,7 @@
 """Reads queries and candidates from tables: CSV, TSV, and the JSON that Label Studio exports.
 
-One row per document of a query; which column is what is chosen by whoever imports it, from a guess
-by the columns' names. All other columns are kept with the document by their names. Exports of
+One row per document of a query; the importer chooses which column is what, from a guess by the
+columns' names. All other columns are kept with the document by their names. Exports of
 Quepid (ratings, snapshots) are such tables.
 """
 

@@ -111,7 +111,7 @@ def _id_columns(rows: QueryRows) -> dict[str, Strings]:
 
 
 def _check_ids(rows: _Rows) -> _Rows:
-    """Refuse white space in IDs, and tell what to do about it."""
+    """Refuse white space in IDs, and say what to do about it."""
     for ids in _id_columns(rows).values():
         split = ids.filter(pc.match_substring_regex(ids, _SPACE))
         if len(split):
@@ -275,7 +275,7 @@ def _csv_writer(header: list[str]) -> Callable[[IO[bytes], Iterable[list[object]
         for record in records:
             writer.writerow(record)
             count += 1
-        text.detach()  # whoever opened the stream closes it
+        text.detach()  # the caller closes the stream
         return count
 
     return write_all
@@ -302,7 +302,7 @@ def _preferences(_engine: Engine, each: JudgedQuery, _ties: bool) -> Iterator[Pr
 
 
 def _log(_engine: Engine, each: JudgedQuery, _ties: bool) -> Iterator[JsonObject]:
-    """Of all contents, the log alone includes queries without judgments."""
+    """Whether a content includes queries without judgments: only the log does."""
     return log_lines(each)
 
 

@@ -156,7 +156,7 @@ class UploadRoute(APIRoute):
     """A route that takes large bodies: who may not send one is refused before it is read.
 
     Without it, parameters that come in the body are read before dependencies look up who asks.
-    Whether the request comes from a page of ours is checked afterwards: forms tell it in the body.
+    Whether the request comes from a page of ours is checked afterwards: a form has it in its body.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[object, object, Response]]:
@@ -277,7 +277,7 @@ def wake_workers(request: Request) -> None:
 def public_url(request: Request) -> str:
     """Where browsers reach the server, for links: its setting, or the address it listens at.
 
-    A Host header would send whoever opens a link wherever its sender likes.
+    A Host header would send people who open a link wherever its sender likes.
     """
     configured = str(request.app.state.settings.public_url).rstrip("/")
     host, port = request.scope.get("server") or ("localhost", None)

@@ -31,7 +31,7 @@ def asset(path: str) -> str:
 
 
 def require_scripts() -> None:
-    """Raise an error that tells how to build the scripts of pages if they are missing."""
+    """Raise an error that says how to build the scripts of pages if they are missing."""
     if (_FOLDER / "built" / "judge.js").exists():
         return
     root = Path(__file__).resolve().parents[4]

@@ -11,7 +11,7 @@ from podium.studio.web.cookies import cookie, set_cookie
 
 COOKIE = "podium_language"
 PARAMETER = "lang"
-"""Of an address: chooses the language of whoever has not chosen one in their account."""
+"""The parameter of an address that chooses the language, unless the account has one."""
 _KEPT_SECONDS = 365 * 24 * 3600
 _LONGEST_HEADER = 1000
 """Browsers send a tenth of it. A longer one is nobody's choice of languages."""

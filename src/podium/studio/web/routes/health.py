@@ -1,4 +1,4 @@
-"""For whoever runs the server: whether it lives, whether it is ready, its figures."""
+"""For operators of the server: whether it lives, whether it is ready, its figures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def healthz() -> dict[str, str]:
     return {"status": "alive"}
 
 
-@router.get("/readyz", responses={503: {"description": "Not ready; the status tells why."}})
+@router.get("/readyz", responses={503: {"description": "Not ready; the status says why."}})
 async def readyz(request: Request) -> JSONResponse:
     """Whether the database answers and has the tables of this version, and the worker works."""
     state = request.app.state
@@ -50,11 +50,11 @@ def _database_problem(probe: Engine) -> str | None:
 
 @router.get("/metrics", response_class=PlainTextResponse)
 async def metrics(request: Request) -> Response:
-    """Figures for Prometheus; ``podium_database_up`` tells whether the database answers."""
+    """Figures for Prometheus; ``podium_database_up`` is whether the database answers."""
     state = request.app.state
     jobs = None
     # Prometheus gives up after some seconds, and what needs no database is wanted most when the
-    # database hangs: whoever still waits for it is left behind.
+    # database hangs: a thread that still waits for it is abandoned.
     with anyio.move_on_after(_SCRAPE_SECONDS):
         jobs = await anyio.to_thread.run_sync(
             count_jobs, state.probe, limiter=state.scraping, abandon_on_cancel=True

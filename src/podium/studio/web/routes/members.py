@@ -156,7 +156,7 @@ def list_invitations(request: Request, who: RequiresManager) -> list[people.Acti
 
 @routes.action("POST", "/invitations", form="/invitations", page=people_page, status_code=201)
 def invite(request: Request, who: RequiresManager, body: InvitationIn) -> NewInvitationOut:
-    """Make a link that makes whoever opens it a member, and send it if an address is given."""
+    """Make a link that makes people who open it members, and send it if an address is given."""
     email = (body.email or "").strip()
     if email and not request.app.state.settings.smtp:
         raise RefusedError(409, "This server sends no e-mail: send the link yourself.")

@@ -37,7 +37,7 @@ _JOIN = "/join/"
 
 @router.get("")
 async def leave(request: Request, to: str = "/") -> Response:
-    """Send a browser to the provider; a cookie of its own tells us that it is the same later."""
+    """Send a browser to the provider; a cookie identifies it when it comes back."""
     return await _apart(request, lambda: _leave(request, to))
 
 
@@ -143,7 +143,7 @@ def _provider(request: Request) -> OpenIDProvider:
 
 
 def _callback(request: Request) -> str:
-    # Not from the request: whoever sends it chooses its Host header.
+    # Not from the request: its sender chooses the Host header.
     return f"{request.app.state.settings.public_url.rstrip('/')}/sign-in/oidc/callback"
 
 

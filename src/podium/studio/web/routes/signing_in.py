@@ -29,7 +29,7 @@ routes = Routes()
 
 _LOG = structlog.get_logger("podium.studio")
 _FORM_COOKIE = "podium_form"
-"""Who has not signed in has no session yet: this cookie tells our forms from another site's."""
+"""Before signing in there is no session: this cookie shows that a form is ours."""
 
 Text = Annotated[str, Form(max_length=2000)]
 
@@ -148,7 +148,7 @@ def join(
 
 @routes.pages.get("/sign-in/once/{secret}")
 def sign_in_once(request: Request, secret: str) -> Response:
-    """Sign in whoever could read the server's terminal."""
+    """Sign in a person who could read the server's terminal."""
     user_id = request.app.state.one_time.pop(digest(secret), None)
     if user_id is None:
         raise RefusedError(
