@@ -49,7 +49,7 @@ export class Api {
     this.baseUrl = `/api/v1/projects/${project}`;
   }
 
-  // This page renews its tasks, so their leases are short: see src/podium/studio/judging/leases.py.
+  // This page renews its tasks, so their leases are short: see src/podium/studio/judging/unit_of_work.py.
 
   /** A task; one to show after those that the tab holds already, if it holds any. */
   next(tab: string, after: string[] = []): Promise<NextResult> {

@@ -30,11 +30,11 @@ _ONLY = {
     "studio": (
         "judging.service",
         "judging.next_task",
-        "judging.leases",
         "judging.unit_of_work",
         "accounts.service",
         "accounts.members",
         "web.access",
+        "web.actions",
     ),
 }
 

@@ -74,11 +74,11 @@ def test_modules_are_found_by_area_and_by_name() -> None:
         for name in (
             "judging.service",
             "judging.next_task",
-            "judging.leases",
             "judging.unit_of_work",
             "accounts.service",
             "accounts.members",
             "web.access",
+            "web.actions",
         )
     }
     assert {

@@ -111,8 +111,8 @@ def help_page(request: Request, who: RequiresPerson) -> Response:
 def new_page(request: Request, who: RequiresAdmin) -> Response:
     """Ask how a new project is to be judged."""
     settings = ProjectSettings(name="New").model_dump() | {"name": ""}
-    values = {"values": settings | dict(outcome_of(request).typed)}
-    values |= {"fixed": False, "has_queries": False, **_CHOICES}
+    settings |= outcome_of(request).typed
+    values = {"values": settings, "fixed": False, "has_queries": False, **_CHOICES}
     return render(request, "project_new.html", values, person=who)
 
 
