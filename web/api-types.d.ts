@@ -281,7 +281,7 @@ export interface components {
         };
         /**
          * TaskOut
-         * @description Something to judge. Whether it is a check is not told.
+         * @description Something to judge. It does not say whether it is a check.
          */
         TaskOut: {
             /**

@@ -6,9 +6,10 @@ import json
 
 from fastapi.openapi.utils import get_openapi
 
-from podium.studio.web.routes import judging
+from podium.studio.web.routes import documents, judging
 
 if __name__ == "__main__":
-    document = get_openapi(title="Podium Studio", version="1", routes=judging.router.routes)
+    routes = [*judging.routes.api.routes, *documents.routes.api.routes]
+    document = get_openapi(title="Podium Studio", version="1", routes=routes)
     # The page uses the types of requests and responses, not those of paths and operations.
     print(json.dumps({**document, "paths": {}}))

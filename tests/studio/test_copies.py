@@ -189,20 +189,15 @@ def test_the_pages(engine, database, tmp_path):
         with Browser(address) as browser:
             browser.sign_in("bob@example.org")
             assert browser.submit(f"/projects/{project}/copy", {"name": "X"}).status_code == 403
-            assert (
-                browser.submit(f"/projects/{project}/settings", {"archived": "true"}).status_code
-                == 303
-            )
+            settings = f"/projects/{project}/settings"
+            assert browser.submit(settings, {"archived": "true"}).status_code == 303
             assert "Archived projects (1)" in browser.get("/").text
-            assert "Save settings" not in browser.get(f"/projects/{project}/settings").text
+            assert "Save settings" not in browser.get(settings).text
             files = {"candidates": ("c.jsonl", b"{}")}
             sent = {"source": "candidates"}
-            assert browser.submit(f"/projects/{project}/import", sent, files).status_code == 422
+            assert browser.submit(f"/projects/{project}/import", sent, files).status_code == 409
             assert "archived" in browser.submit(f"/projects/{project}/import", sent, files).text
-            assert (
-                browser.submit(f"/projects/{project}/settings", {"archived": "false"}).status_code
-                == 303
-            )
+            assert browser.submit(settings, {"archived": "false"}).status_code == 303
             assert "Archived projects" not in browser.get("/").text
             assert 'id="judging-modes"' in browser.get("/help").text
         with program(engine, address, ann) as client:
