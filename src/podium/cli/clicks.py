@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
 import typer
 
 from podium.cli.options import JsonOutput
+from podium.cli.outputs import require_other_file
 from podium.cli.printing import print_facts, print_table
 from podium.cli.progress import byte_progress
-from podium.errors import ArgumentError
+from podium.cli.reading import Reading, read_rankings
+from podium.data import Dataset, Judgments, write_parquet, write_qrels
+from podium.data.files import open_write, plain_suffix
+from podium.data.json_lines import json_line
+from podium.data.pool import tabbed_lines
+from podium.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
     from podium.clicks import ClickLog
@@ -136,3 +144,246 @@ def _pairs(values: list[str] | None) -> dict[str, str]:
             raise ArgumentError(f"{value!r} is not name=value")
         pairs[name] = other
     return pairs
+
+
+Log = Annotated[str, typer.Argument(help="The log: a folder, from podium clicks import.")]
+Depth = Annotated[int, typer.Option(min=2, help="The last rank to take.")]
+Model = Annotated[
+    Literal["ctr", "coec", "pbm", "pbm-em", "cascade", "dcm", "sdbn", "ubm"],
+    typer.Option(help="The click model."),
+]
+
+
+@app.command("check")
+def check_command(log: Log, depth: Depth = 20, as_json: JsonOutput = False) -> None:
+    """Check whether a log may be learned from: traps of logging, and what is identifiable.
+
+    Ends with status 1 if position bias cannot be learned from it.
+    """
+    from podium.clicks import check_log
+
+    result = check_log(log, depth=depth)
+    if as_json:
+        content = {
+            "verdict": result.verdict,
+            "sentence": result.sentence,
+            "reasons": result.reasons,
+            "findings": [vars(finding) for finding in result.findings],
+            "pairs": result.pairs,
+            "moved": result.moved,
+            "clicked_moved": result.clicked_moved,
+            "components": result.components,
+            "swaps": result.swaps.tolist(),
+            "condition": _finite(result.condition),
+            "factors": [_finite(factor) for factor in result.factors.tolist()],
+        }
+        typer.echo(json.dumps(content))
+    else:
+        if result.findings:
+            rows = [[each.kind, f"{each.count:,}", each.text] for each in result.findings]
+            print_table(["what", "times", "meaning"], rows, names=1)
+            typer.echo()
+        print_facts(
+            {
+                "documents of queries": f"{result.pairs:,}",
+                "at several ranks": f"{result.moved:,}, {result.clicked_moved:,} of them clicked",
+                "parts of ranks": f"{len(result.components):,}",
+                "condition": f"{result.condition:,.0f}",
+            }
+        )
+        typer.echo()
+        for line in (result.sentence, *result.reasons):
+            typer.echo(line)
+    if result.verdict == "no":
+        raise typer.Exit(1)
+
+
+@app.command("bias")
+def bias_command(
+    log: Log,
+    model: Annotated[
+        Literal["pbm", "pbm-em"],
+        typer.Option(help="By documents that moved between ranks, or by the likelihood."),
+    ] = "pbm",
+    depth: Depth = 20,
+    plot: Annotated[str | None, typer.Option(help="Write the curve to this SVG file.")] = None,
+    as_json: JsonOutput = False,
+) -> None:
+    """Estimate how often each rank is examined, relative to the first, with 95 % intervals.
+
+    Ranks that no document connects with the first are not known, and shown as such.
+    """
+    from podium.clicks import fit_clicks
+
+    require_other_file(plot, log)
+    examination = fit_clicks(log, model, depth=depth).examination
+    assert examination is not None
+    columns = (examination.values, examination.low, examination.high)
+    if as_json:
+        rows = zip(
+            examination.ranks.tolist(), *(each.tolist() for each in columns),
+            examination.impressions.tolist(), strict=True,
+        )  # fmt: skip
+        names = ("rank", "examined", "low", "high", "shown")
+        content = [dict(zip(names, map(_finite, row), strict=True)) for row in rows]
+        typer.echo(json.dumps(content))
+    else:
+        table = [
+            [
+                str(rank),
+                *("-" if math.isnan(value) else f"{value:.3f}" for value in values),
+                f"{n:,}",
+            ]
+            for rank, *values, n in zip(
+                examination.ranks, *columns, examination.impressions, strict=True
+            )
+        ]
+        print_table(["rank", "examined", "low", "high", "shown"], table)
+    if plot is not None:
+        from podium.reports.charts import Line, line_chart
+
+        known = ~np.isnan(examination.values)
+        line = Line(
+            "examined", examination.values[known].tolist(), "var(--left)",
+            examination.low[known].tolist(), np.minimum(examination.high[known], 2.0).tolist(),
+        )  # fmt: skip
+        steps = [str(rank) for rank in examination.ranks[known]]
+        with open_write(plot, compress=False) as write:
+            write(line_chart("Examination by rank", steps, [line]).encode())
+
+
+@app.command("label")
+def label_command(
+    log: Log,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="Judgments to write: qrels, or .parquet.")
+    ],
+    model: Model = "pbm",
+    kind: Annotated[
+        Literal["grades", "probability", "top"],
+        typer.Option("--as", help="Grades from 0, probabilities, or the order of the top k."),
+    ] = "grades",
+    k: Annotated[int, typer.Option(min=1, help="Of the top, how many documents.")] = 10,
+    depth: Depth = 20,
+    topics: Annotated[
+        str | None,
+        typer.Option(help="Ids of queries by their texts, as .tsv: id, text."),
+    ] = None,
+    people: Annotated[
+        str | None,
+        typer.Option(help="Judgments of people, whose grades are as frequent as those of clicks."),
+    ] = None,
+    least_shown: Annotated[
+        int, typer.Option(min=1, help="Leave out documents that were shown less often.")
+    ] = 1,
+    table: Annotated[
+        str | None, typer.Option(help="Also write labels with intervals to this Parquet file.")
+    ] = None,
+    undecided: Annotated[
+        str | None,
+        typer.Option(help="Also write the pairs that clicks do not decide, as JSON lines."),
+    ] = None,
+) -> None:
+    """Label documents by a click model: judgments that other commands take like a model's."""
+    import pyarrow.parquet as pq
+
+    from podium.clicks import fit_clicks, label_clicks
+
+    for written in (output, table, undecided):
+        require_other_file(written, log, topics, people)
+    fitted = fit_clicks(log, model, depth=depth)
+    names = None
+    if topics is not None:
+        names = {text: identity for _, identity, text in tabbed_lines(topics)}
+    judged = None if people is None else _named_as_in_log(people, names)
+    labels = label_clicks(fitted, people=judged)
+    judgments = labels.judgments(kind, k=k, least_shown=least_shown, names=names)
+    if plain_suffix(output) == ".parquet":
+        write_parquet(judgments, output)
+    else:
+        write_qrels(judgments, output)
+    if table is not None:
+        pq.write_table(labels.table, table)
+    pairs = 0
+    if undecided is not None:
+        with open_write(undecided) as write:
+            for query, first, second, better in labels.undecided(k=k):
+                pairs += 1
+                line = {"query": query, "documents": [first, second], "better": round(better, 4)}
+                write(json_line(line))
+    facts = {
+        "queries": f"{len(judgments):,} of {fitted.log.queries:,}",
+        "documents": f"{judgments.rows:,} of {labels.table.num_rows:,}",
+        "grades from": ", ".join(f"{cut:.3f}" for cut in labels.cuts),
+    }
+    if undecided is not None:
+        facts["undecided pairs"] = f"{pairs:,}"
+    print_facts(facts)
+
+
+@app.command("simulate")
+def simulate_command(
+    data: Annotated[str, typer.Argument(help="Judged data: LETOR, CSV, Parquet or shards.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="The folder of the log.")],
+    user: Annotated[
+        Literal["pbm", "cascade", "dbn"], typer.Option(help="What users are like.")
+    ] = "pbm",
+    policy: Annotated[
+        str | None,
+        typer.Option(help="What ranks: a feature's name, or a run; by default a random order."),
+    ] = None,
+    searches: Annotated[int, typer.Option(min=1, help="Searches for each query.")] = 100,
+    depth: Annotated[int, typer.Option(min=1, help="Documents that a search shows.")] = 10,
+    shuffled: Annotated[
+        float, typer.Option(min=0, max=1, help="The share of searches in a random order.")
+    ] = 0.0,
+    eta: Annotated[float, typer.Option(help="Rank r is examined with r to the power -ETA.")] = 1.0,
+    noise: Annotated[
+        float, typer.Option(min=0, max=1, help="Clicks on the least relevant, if examined.")
+    ] = 0.1,
+    trust: Annotated[
+        float, typer.Option(min=0, max=1, help="How much likelier high ranks are clicked.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+) -> None:
+    """Simulate searches and clicks on judged data: to plan what to log, and to test on."""
+    from podium.clicks import SimulatedUser, simulate_clicks
+
+    rows = Reading().whole_data_set(data)
+    chosen: Any = policy
+    if policy is not None and policy not in rows.feature_names:
+        chosen = _run_scores(policy, rows)
+    log = simulate_clicks(
+        rows, output, user=SimulatedUser(user, eta=eta, noise=noise, trust=trust), policy=chosen,
+        searches=searches, depth=depth, shuffled=shuffled, random_state=seed,
+    )  # fmt: skip
+    print_facts({name: f"{value:,}" for name, value in _summary(log).items()})
+
+
+def _run_scores(path: str, rows: Dataset) -> Any:
+    if not Path(path).exists():
+        raise ArgumentError(
+            f"{path!r} is neither a feature nor a run",
+            hint=f"Features are {', '.join(rows.feature_names[:12])}.",
+        )
+    run = read_rankings(path)
+    keys = zip(run.query_id_of_row().to_pylist(), run.document_ids.to_pylist(), strict=True)
+    scores = dict(zip(keys, run.scores.tolist(), strict=True))
+    named = rows.with_document_ids()
+    own = zip(named.query_id_of_row().to_pylist(), named.document_ids.to_pylist(), strict=True)  # type: ignore[union-attr]
+    return [scores.get(key, -1e300) for key in own]
+
+
+def _named_as_in_log(path: str, names: dict[str, str] | None) -> Judgments:
+    judged = Reading().truth(path)
+    if not isinstance(judged, Judgments):
+        raise DataError("has preferences", path=path, hint="Give grades.")
+    if names is None:
+        return judged
+    texts = {identity: text for text, identity in names.items()}
+    queries = [texts.get(each, each) for each in judged.query_id_of_row().to_pylist()]
+    return Judgments.from_columns(queries, judged.document_ids, judged.labels)
+
+
+def _finite(value: Any) -> Any:
+    return value if isinstance(value, int) or math.isfinite(value) else None

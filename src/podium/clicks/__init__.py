@@ -1,7 +1,26 @@
 """Clicks as one more assessor: a log of searches as a table, and what can be learned from it."""
 
+from podium.clicks.check import Finding, LogCheck, check_log
 from podium.clicks.fetching import fetch_ubi
 from podium.clicks.importing import ImportRules, import_clicks
+from podium.clicks.labels import ClickLabels, label_clicks
+from podium.clicks.models import ClickModel, Examination, fit_clicks
+from podium.clicks.simulate import SimulatedUser, simulate_clicks
 from podium.clicks.table import ClickLog
 
-__all__ = ["ClickLog", "ImportRules", "fetch_ubi", "import_clicks"]
+__all__ = [
+    "ClickLabels",
+    "ClickLog",
+    "ClickModel",
+    "Examination",
+    "Finding",
+    "ImportRules",
+    "LogCheck",
+    "SimulatedUser",
+    "check_log",
+    "fetch_ubi",
+    "fit_clicks",
+    "import_clicks",
+    "label_clicks",
+    "simulate_clicks",
+]
