@@ -11,8 +11,9 @@ import pytest
 from scipy import stats
 
 from podium.clicks import fit_clicks, label_clicks, simulate_clicks
-from podium.data import Dataset, Judgments, read_qrels, write_letor
+from podium.data import Dataset, Judgments, read_qrels, write_letor, write_qrels
 from podium.errors import ArgumentError, DataError
+from podium.judging import SessionFile
 from tests.cli.run_podium import fail, succeed
 
 DATA = Dataset.from_arrays(
@@ -124,3 +125,83 @@ def test_policies_may_be_runs(tmp_path: Path) -> None:
         "clicks", "simulate", data, "-o", tmp_path / "other", "--policy", "bm25"
     )
     assert simulate_clicks(two, tmp_path / "third", searches=2).searches == 2
+
+
+@pytest.fixture(scope="module")
+def qrels(log: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Judgments by clicks, and by three people who err now and then, of the same queries."""
+    folder = tmp_path_factory.mktemp("qrels")
+    random = np.random.default_rng(0)
+    queries, documents = DATA.query_id_of_row(), DATA.document_ids
+    paths = {"clicks": folder / "clicks.qrels"}
+    for name in ("ann", "bob", "cem"):
+        errs = random.random(200) < 0.3
+        grades = np.where(errs, random.choice(4, 200), DATA.labels)
+        paths[name] = folder / f"{name}.qrels"
+        write_qrels(Judgments.from_columns(queries, documents, grades), paths[name])
+    succeed("clicks", "label", log, "-o", paths["clicks"], "--people", paths["ann"])
+    return paths
+
+
+def test_clicks_are_audited_like_a_model(qrels: dict[str, Path]) -> None:
+    clicks, *people = qrels.values()
+    audit = json.loads(succeed("audit", clicks, *people, "--json"))
+    assert (audit["model"], audit["task"], audit["units"]) == ("clicks", "grade", 200)
+    assert audit["people"] == ["ann", "bob", "cem"]
+    machine = read_qrels(clicks)
+    agree = []
+    for path in people:
+        judged = read_qrels(path)
+        agree.append(np.mean(judged.labels == _ordered(machine, judged)))
+    assert audit["figures"]["agreement with people"]["value"] == pytest.approx(np.mean(agree))
+    assert audit["test"]["winning_rate"] <= 1
+
+
+def _ordered(machine: Judgments, judged: Judgments) -> np.ndarray:
+    keys = zip(machine.query_id_of_row().to_pylist(), machine.document_ids.to_pylist(), strict=True)
+    grades = dict(zip(keys, machine.labels.tolist(), strict=True))
+    own = zip(judged.query_id_of_row().to_pylist(), judged.document_ids.to_pylist(), strict=True)
+    return np.array([grades[key] for key in own])
+
+
+def test_probabilities_are_not_grades_to_audit(
+    log: Path, qrels: dict[str, Path], tmp_path: Path
+) -> None:
+    path = tmp_path / "p.qrels"
+    succeed("clicks", "label", log, "-o", path, "--as", "probability")
+    assert "grades are integers" in fail("audit", path, qrels["ann"])
+
+
+def test_clicks_count_beside_few_judgments_of_people(
+    qrels: dict[str, Path], tmp_path: Path
+) -> None:
+    run = tmp_path / "a.run"
+    rows = zip(DATA.query_id_of_row().to_pylist(), DATA.document_ids.to_pylist(), strict=True)
+    scores = np.random.default_rng(0).random(200) + DATA.labels
+    lines = [f"{q} Q0 {d} 1 {s} a" for (q, d), s in zip(rows, scores, strict=True)]
+    run.write_text("\n".join(lines) + "\n")
+    few = tmp_path / "few.qrels"
+    judged = read_qrels(qrels["ann"])
+    write_qrels(judged.select(np.arange(8)), few)
+    other = tmp_path / "b.run"
+    other.write_text(run.read_text().replace(" a", " b"))
+    printed = json.loads(
+        succeed("compare", few, run, other, "--machine", qrels["clicks"], "--json")
+    )
+    (means,) = printed["means"].values()
+    assert [mean["human_queries"] for mean in means.values()] == [8, 8]
+    assert [mean["machine_queries"] for mean in means.values()] == [12, 12]
+
+
+def test_people_start_from_the_order_of_clicks(log: Path, tmp_path: Path) -> None:
+    prior, source = tmp_path / "prior.qrels", tmp_path / "candidates.jsonl"
+    succeed("clicks", "label", log, "-o", prior, "--as", "probability")
+    candidates = [{"document_id": f"d{n}", "title": f"t{n}", "text": "x"} for n in range(10)]
+    source.write_text(json.dumps({"query_id": "0", "query": "0", "candidates": candidates}) + "\n")
+    succeed("judge", tmp_path / "s.session", "--from", source, "--prior", prior, "--k", 3,
+            stdin=b"q\n")  # fmt: skip
+    judged = read_qrels(prior).select(["0"])
+    order = [judged.document_ids[int(row)].as_py() for row in np.argsort(-judged.labels)]
+    with SessionFile.open(tmp_path / "s.session") as journal:
+        assert list(journal.session.items) == order
+        assert journal.session.ordered

@@ -14,23 +14,29 @@ from podium.cli.options import JsonOutput
 from podium.cli.outputs import require_other_file
 from podium.cli.pool import CandidatePool
 from podium.cli.printing import print_facts, print_table
+from podium.cli.reading import is_answer_log, read_grades
 from podium.data.files import numbered_lines, open_write
 from podium.data.html_text import plain_text
 from podium.errors import ArgumentError, DataError
+from podium.judging.entries import MOST_GRADES
 
 if TYPE_CHECKING:
-    from podium.judging import Audit, AuditPlan, HumanLabels, Unit
+    from podium.judging import Audit, AuditPlan, HumanLabels, ModelAnswer, Unit
 
 
 def audit_command(
     answers: Annotated[
-        str | None, typer.Argument(help="The log of a model's answers, from podium judge --model.")
+        str | None,
+        typer.Argument(
+            help="The log of a model's answers, from podium judge --model, or a machine's grades "
+            "as judgments (qrels), such as those of clicks."
+        ),
     ] = None,
     people: Annotated[
         list[str] | None,
         typer.Argument(
-            help="What people said: sheets (.csv, one per person, named after them), session "
-            "files, or folders of sessions."
+            help="What people said: sheets (.csv) or judgments (.qrels), one per person and named "
+            "after them, session files, or folders of sessions."
         ),
     ] = None,
     plan: Annotated[
@@ -106,7 +112,7 @@ def audit_command(
         require_other_file(
             written, answers, *(people or ()), source, run, topics, documents, groups
         )
-    log = read_answers(answers)
+    log = read_answers(answers) if is_answer_log(answers) else _graded(answers)
     if sample is not None:
         if sheet is None:
             raise ArgumentError("--sample has nowhere to go", hint="Name a sheet: --to sheet.csv.")
@@ -170,18 +176,37 @@ def _write_sample(units: list[Unit], sheet: str, pool: CandidatePool, seed: int)
     write_sheet(units, texts, queries, sheet, random_state=seed)
 
 
+def _graded(path: str) -> list[ModelAnswer]:
+    """Read a machine's grades as answers of a model that is called like the file."""
+    from podium.judging import ModelAnswer
+
+    grades = read_grades(path)
+    wrong = next((each for each in grades.values() if each not in range(MOST_GRADES)), None)
+    if wrong is not None:
+        raise DataError(
+            f"has label {wrong:g}, and grades are integers from 0 to {MOST_GRADES - 1}",
+            path=path, hint="Write grades: podium clicks label --as grades.",
+        )  # fmt: skip
+    name = Path(path).stem
+    return [
+        ModelAnswer(f"{query}/{document}", name, "grades", "", query, (document,), f"{grade:g}")
+        for (query, document), grade in grades.items()
+    ]
+
+
 def _votes(paths: list[str], model: str) -> HumanLabels:
     from podium.judging import SessionFile, human_labels, read_sheet
 
     votes: dict[str, dict[tuple[str, ...], float]] = {}
     for name in paths:
         path = Path(name)
-        if path.suffix == ".csv":
+        if path.suffix in (".csv", ".qrels"):
             if path.stem in votes:
                 raise ArgumentError(
                     f"two sheets are by {path.stem!r}", hint="Name each after another person."
                 )
-            votes[path.stem] = dict(read_sheet(path))
+            sheet = read_sheet(path) if path.suffix == ".csv" else read_grades(name)
+            votes[path.stem] = dict(sheet.items())
             continue
         files = sorted(path.glob("*.session")) if path.is_dir() else [path]
         if not files:

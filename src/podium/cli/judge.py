@@ -30,6 +30,7 @@ from podium.cli.judge_model import (
 from podium.cli.outputs import require_other_file
 from podium.cli.pool import CandidatePool
 from podium.cli.printing import print_table
+from podium.cli.reading import is_answer_log, read_grades
 from podium.data import CandidateList, write_qrels
 from podium.data.html_text import plain_text
 from podium.errors import ArgumentError, DataError
@@ -70,8 +71,8 @@ def judge_command(
     prior: Annotated[
         str | None,
         typer.Option(
-            help="A log of a model's answers, whose order new sessions start from: people are "
-            "asked where it matters."
+            help="A log of a model's answers, or judgments by clicks or another machine, whose "
+            "order new sessions start from: people are asked where it matters."
         ),
     ] = None,
     k: Annotated[
@@ -132,7 +133,12 @@ def judge_command(
             f"{export} has the ending of a session", hint="Name another file to export to."
         )
     pool = CandidatePool(source, run, topics, documents, depth, query)
-    orders = {} if prior is None else model_scores(read_answers(prior))
+    orders: dict[str, dict[str, float]] = {}
+    if prior is not None and is_answer_log(prior):
+        orders = model_scores(read_answers(prior))
+    elif prior is not None:
+        for (query_id, document_id), grade in read_grades(prior).items():
+            orders.setdefault(query_id, {})[document_id] = grade
 
     def start(chosen: CandidateList, path: Path) -> SessionFile:
         if prior is not None:

@@ -210,6 +210,21 @@ def read_rankings(path: str) -> Rankings:
     return as_rankings(path)
 
 
+def is_answer_log(path: str) -> bool:
+    """Whether a file has a model's answers, as JSON lines, and not judgments."""
+    _, first = next(numbered_lines(path), (0, b""))
+    return first.lstrip().startswith(b"{")
+
+
+def read_grades(path: str) -> dict[tuple[str, str], float]:
+    """Read judgments of documents, of people or of a machine, by query and document."""
+    judged = Reading().truth(path)
+    if not isinstance(judged, Judgments):
+        raise DataError("has preferences", path=path, hint="Give judgments of documents.")
+    keys = zip(judged.query_id_of_row().to_pylist(), judged.document_ids.to_pylist(), strict=True)
+    return dict(zip(keys, judged.labels.tolist(), strict=True))
+
+
 def read_properties(path: str) -> pa.Table:
     """Read a table of queries: a column of ids, which stay text, and others to slice by."""
     suffix = plain_suffix(path)
