@@ -15,9 +15,9 @@ from podium.export import ExportFolder, ExportSettings, connect_engine, export_r
 from podium.export.folder import REFERENCE
 from podium.export.reference import read_reference
 from podium.export.targets.elasticsearch import adds_shift, score_shift
-from podium.export.trees import TreeModel
 from podium.kernels import Doubles
 from podium.rankers import Ranker
+from podium.scorers.trees import TreeModel
 from tests.engines.engine_parsers import EngineParser
 from tests.engines.install import PARSERS, installed
 from tests.engines.servers import OpenSearchServer, Solr9Server, SolrServer

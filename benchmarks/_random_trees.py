@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from podium.export.golden import split_edges
-from podium.export.trees import TreeModel, concatenate_trees
 from podium.kernels import Doubles
+from podium.scorers.trees import TreeModel, concatenate_trees
 
 _LARGEST = float(np.finfo(np.float32).max)
 AWKWARD = np.array(

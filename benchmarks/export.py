@@ -28,7 +28,6 @@ from podium.data import Dataset, read_letor
 from podium.errors import ArgumentError
 from podium.export import ExportFolder, ExportSettings, export_ranker, verify_export
 from podium.export.folder import REFERENCE, Feature
-from podium.export.reading import Model
 from podium.export.reference import read_reference
 from podium.export.targets import TARGETS
 from podium.export.targets.base import Request
@@ -308,7 +307,7 @@ def _check_random_models(report: Report, cases: int) -> None:
         )  # fmt: skip
 
 
-def _same(model: Model, target: str, random: np.random.Generator) -> bool:
+def _same(model: TreeModel, target: str, random: np.random.Generator) -> bool:
     writer: Any = TARGETS[target]
     request = Request(model, model.feature_names, "random", writer.default_version)
     written = writer.write(request)
@@ -316,7 +315,7 @@ def _same(model: Model, target: str, random: np.random.Generator) -> bool:
         Feature(name, name, absent)
         for name, absent in zip(request.names, written.absent, strict=True)
     ]
-    rows = rows_on_edges(random, model, 50)  # type: ignore[arg-type]
+    rows = rows_on_edges(random, model, 50)
     for column, first, last in written.unlike:
         rows = rows[~((rows[:, column] >= first) & (rows[:, column] <= last))]
     scores = writer.read(written.files, features).predict(rows)

@@ -29,7 +29,7 @@ from benchmarks._serving_processes import Client, empty_served, resident_bytes, 
 from podium.data import Dataset
 from podium.kernels import Floats
 from podium.rankers import BoostedRanker, LinearRanker, NeuralRanker, Ranker, TreeRanker
-from podium.serving.scoring import native_score, onnx_score, read_scorer
+from podium.serving.scoring import onnx_score, scorer_of
 
 DOCUMENTS, FEATURES = 100, 46
 _ROUNDS = 3
@@ -69,7 +69,6 @@ def _data() -> Dataset:
 
 
 def _engines(report: Report, trees: Ranker, data: Dataset, rows: Floats, repeats: int) -> None:
-    from podium.export.reading import model_of_ranker
 
     rankers = {
         "LightGBM": trees,
@@ -79,8 +78,8 @@ def _engines(report: Report, trees: Ranker, data: Dataset, rows: Floats, repeats
         "boosted": BoostedRanker(n_estimators=50).fit(data),
     }
     for name, ranker in rankers.items():
-        scorer, exported = read_scorer(ranker.to_bytes()), model_of_ranker(ranker)
-        engines = {"native": native_score(ranker), "onnxruntime": onnx_score(exported)}
+        scorer, exported = scorer_of(ranker), ranker.fitted_model()
+        engines = {"native": ranker.score_query, "onnxruntime": onnx_score(exported)}
         if scorer.engine not in engines:
             engines[scorer.engine] = scorer.score
         for score in engines.values():
@@ -110,7 +109,7 @@ def _one_process(
 
 def _latency(report: Report, ranker: Ranker, port: int, rows: Floats, repeats: int) -> None:
     body, tensor, header = rank_body(rows), *binary_tensor(rows)
-    score = read_scorer(ranker.to_bytes()).score
+    score = scorer_of(ranker).score
     with empty_served() as empty_port:
         service, empty = Client(port), Client(empty_port)
         binary_headers = {"Inference-Header-Content-Length": str(header)}

@@ -17,9 +17,9 @@ from podium.export.reference import read_reference
 from podium.export.targets import TARGETS
 from podium.export.targets.base import Request
 from podium.export.targets.elasticsearch import adds_shift, score_shift
-from podium.export.trees import TreeModel, concatenate_trees
 from podium.features import FeatureDefinitions
 from podium.rankers import BoostedRanker, Ranker, TreeRanker
+from podium.scorers.trees import TreeModel, concatenate_trees
 from tests.engines.engine_parsers import EngineParser, RefusedError
 from tests.export.trained import catboost_model, queries
 

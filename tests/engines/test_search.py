@@ -58,7 +58,7 @@ def model(shop, tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "m.podium"
     ranker = shop.ranker()
     ranker.save(path)
-    ranker.definitions_hash_ = None
+    ranker.features_ = replace(ranker.features_, definitions_hash=None)
     ranker.save(path.with_name("unbound.podium"))
     return path
 

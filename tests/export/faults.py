@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from podium.export.folder import MANIFEST, ExportFolder
-from podium.export.single_precision import at_most
 from podium.export.targets.onnx import MODEL as ONNX_MODEL
+from podium.scorers.single_precision import at_most
 
 Change = Callable[[dict[str, Any]], str]
 """Changes a parsed file; returns what a finding must say."""

@@ -16,14 +16,14 @@ import pytest
 from podium.data import Dataset
 from podium.errors import DataError
 from podium.export import export_ranker
-from podium.export.catboost_file import read_catboost
-from podium.export.lightgbm_file import read_lightgbm
-from podium.export.reading import model_of_ranker, read_engine_model
+from podium.export.reading import read_engine_model
 from podium.export.targets import TARGETS
-from podium.export.trees import TreeModel
-from podium.export.xgboost_file import read_xgboost
 from podium.rankers import TreeRanker, load_ranker
-from podium.rankers.model_check import check_xgboost
+from podium.scorers.catboost_file import read_catboost
+from podium.scorers.lightgbm_file import read_lightgbm
+from podium.scorers.model_check import check_xgboost
+from podium.scorers.trees import TreeModel
+from podium.scorers.xgboost_file import read_xgboost
 from tests.export.trained import (
     TYPES,
     awkward_rows,
@@ -204,7 +204,7 @@ def test_xgboost_model_ends_at_its_best_iteration() -> None:
 def test_parallel_trees_of_a_ranker_are_trees_of_one_round(rounds: int) -> None:
     ranker = TreeRanker(engine="xgboost", n_estimators=4, num_parallel_tree=3).fit(queries())
     ranker._keep(ranker._booster, rounds)
-    model = model_of_ranker(ranker)
+    model = ranker.fitted_model()
     assert isinstance(model, TreeModel)
     assert model.trees == 3 * rounds
     X = queries().features

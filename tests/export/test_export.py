@@ -18,13 +18,11 @@ from podium.data import Dataset
 from podium.errors import ArgumentError, DataError
 from podium.export import ExportFolder, ExportSettings, export_ranker, verify_export
 from podium.export.folder import REFERENCE, GoldenRows, write_folder
-from podium.export.reading import model_of_ranker, read_model
+from podium.export.reading import read_ranker
 from podium.export.reference import read_reference, reference_bytes
-from podium.export.scorers import LinearModel
 from podium.export.targets import TARGETS
 from podium.export.targets.base import Request, Written
 from podium.export.targets.solr import Solr
-from podium.export.trees import TreeModel, concatenate_trees
 from podium.rankers import (
     BoostedRanker,
     CascadeRanker,
@@ -33,6 +31,8 @@ from podium.rankers import (
     Ranker,
     TreeRanker,
 )
+from podium.scorers.models import LinearModel
+from podium.scorers.trees import TreeModel, concatenate_trees
 from tests.data.shared_files import shared
 from tests.export.trained import catboost_model, lightgbm_model, queries, xgboost_model
 
@@ -56,11 +56,11 @@ def _fitted(name: str) -> tuple[Ranker, Dataset]:
 @pytest.mark.parametrize("name", RANKERS)
 def test_the_model_of_a_ranker_scores_as_the_ranker(name: str) -> None:
     ranker, data = _fitted(name)
-    model = model_of_ranker(ranker)
+    model = ranker.fitted_model()
     # XGBoost and networks compute in single precision.
     tolerance = {"xgboost": 1e-5, "network": 1e-5}.get(name, 1e-12)
     assert np.abs(model.predict(data.features) - ranker.predict(data)).max() < tolerance
-    if isinstance(ranker, TreeRanker):
+    if isinstance(model, TreeModel) and isinstance(ranker, TreeRanker):
         assert model.trees == ranker.n_estimators_ < 30
 
 
@@ -142,11 +142,11 @@ def test_a_cascade_is_refused(tmp_path: Path) -> None:
 
 def test_missing_and_large_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
-        read_model(tmp_path / "none")
+        read_ranker(tmp_path / "none")
     with (tmp_path / "large").open("wb") as file:
         file.truncate((1 << 30) + 1)
     with pytest.raises(DataError, match="larger than 1 GiB"):
-        read_model(tmp_path / "large")
+        read_ranker(tmp_path / "large")
 
 
 @pytest.mark.parametrize("target", ["onnx", "vespa", "solr"])
@@ -175,7 +175,7 @@ def test_a_manifest_that_could_not_be_opened_is_not_written(tmp_path: Path) -> N
     export = export_ranker(TreeRanker(n_estimators=2).fit(queries()), "vespa", tmp_path / "export")
     manifest = replace(export.manifest, model_name="no name")
     with pytest.raises(ValueError, match="'no name' is not a name"):
-        write_folder(tmp_path / "other", manifest, export.golden_rows(), {REFERENCE: b""})
+        write_folder(tmp_path / "other", manifest, export.golden_rows().lines(), {REFERENCE: b""})
     assert not (tmp_path / "other").exists()
 
 
@@ -189,7 +189,7 @@ def test_a_full_disk_leaves_the_export_before(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
     try:
         with pytest.raises(DataError, match=r"cannot be written \(File too large\)"):
-            write_folder(tmp_path, export.manifest, golden, files)
+            write_folder(tmp_path, export.manifest, golden.lines(), files)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
@@ -267,7 +267,7 @@ def test_a_manifest_with_other_values_is_refused(change: dict, tmp_path: Path) -
 
 
 def test_a_reference_is_read_back() -> None:
-    model = model_of_ranker(_fitted("lightgbm")[0])
+    model = _fitted("lightgbm")[0].fitted_model()
     assert isinstance(model, TreeModel)
     model = replace(model, base_score=0.25)
     again = read_reference(reference_bytes(model))
@@ -275,10 +275,12 @@ def test_a_reference_is_read_back() -> None:
     assert isinstance(again, TreeModel)
     assert np.array_equal(again.predict(X), model.predict(X))
     assert again.feature_names == model.feature_names
-    network = model_of_ranker(_fitted("network")[0])
+    network = _fitted("network")[0].fitted_model()
     assert np.array_equal(read_reference(reference_bytes(network)).predict(X), network.predict(X))
     linear = LinearModel(("a", "b"), np.array([0.5, -1.0]))
-    assert read_reference(reference_bytes(linear)).weights.tolist() == [0.5, -1.0]
+    again = read_reference(reference_bytes(linear))
+    assert isinstance(again, LinearModel)
+    assert again.weights.tolist() == [0.5, -1.0]
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from benchmarks._random_trees import random_model
 from podium.export.golden import golden_values, split_edges
-from podium.export.lightgbm_file import read_lightgbm
-from podium.export.trees import TreeModel, concatenate_trees
+from podium.scorers.lightgbm_file import read_lightgbm
+from podium.scorers.trees import TreeModel, concatenate_trees
 from tests.export.trained import lightgbm_model
 
 

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from podium.export.coverage import coverage
 from podium.export.golden import golden_values
-from podium.export.rounding import rounding_bound
-from podium.export.scorers import LinearModel, NetworkModel
 from podium.export.targets.base import EngineModel
-from podium.export.trees import concatenate_trees
+from podium.scorers.models import LinearModel, NetworkModel
+from podium.scorers.trees import concatenate_trees
 
 SEEDS = st.integers(0, 2**32 - 1)
 SCALES = st.sampled_from([1e-30, 1e-12, 1.0, 1e12])
@@ -36,7 +35,7 @@ def test_a_sum_in_single_precision_is_within_the_bound_in_any_order(
     scores = np.zeros(20, np.float32)
     for column in random.permutation(width):
         scores += rows[:, column].astype(np.float32) * np.float32(model.weights[column])
-    bound = rounding_bound(model, rows, np.float32)
+    bound = model.rounding_bound(rows, np.float32)
     assert (np.abs(scores - model.predict(rows)) <= bound).all()
     # And not much wider: some units in the last place of the terms for each of them.
     terms = np.abs(rows * model.weights).sum(axis=1)
@@ -59,10 +58,10 @@ def test_a_network_in_single_precision_is_within_the_bound(
     model = NetworkModel(tuple("abcd"), mean, scale, single)
     rows = (mean + scale * random.normal(size=(20, 4))).astype(np.float32).astype(np.float64)
     rows[random.random(rows.shape) < 0.1] = np.nan
-    own = rounding_bound(model, rows, np.float64)  # the ranker's layers are in single precision
+    own = model.rounding_bound(rows, np.float64)  # the ranker's layers are in single precision
     engine = EngineModel(model, mean.astype(np.float32).astype(np.float64), True)
     off = np.abs(engine.predict(rows) - model.predict(rows))
-    assert (off <= rounding_bound(model, rows, np.float32) + own).all()
+    assert (off <= model.rounding_bound(rows, np.float32) + own).all()
 
 
 def test_trees_with_opposite_leaves_are_off_by_as_much_as_the_leaves_are_large() -> None:
@@ -71,8 +70,8 @@ def test_trees_with_opposite_leaves_are_off_by_as_much_as_the_leaves_are_large()
     model = concatenate_trees(trees, ("a",))
     row = np.zeros((1, 1))
     assert model.predict(row, np.float32)[0] == 0.0  # instead of 1
-    assert 1.0 <= rounding_bound(model, row, np.float32)[0] < 100.0
-    assert rounding_bound(model, row, np.float64)[0] < 1e-6
+    assert 1.0 <= model.rounding_bound(row, np.float32)[0] < 100.0
+    assert model.rounding_bound(row, np.float64)[0] < 1e-6
 
 
 @given(SEEDS, SCALES)

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from podium.export.single_precision import at_most, below
 from podium.export.targets.solr import SLACK, written_thresholds
+from podium.scorers.single_precision import at_most, below
 
 DOUBLES = st.floats(allow_nan=False, allow_infinity=True)
 SINGLES = st.floats(allow_nan=False, allow_infinity=False, width=32)

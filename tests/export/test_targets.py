@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from benchmarks._random_trees import random_model, rows_on_edges
 from podium.errors import ArgumentError
 from podium.export.folder import Feature
-from podium.export.scorers import LinearModel, NetworkModel
 from podium.export.targets import TARGETS
 from podium.export.targets.base import EngineModel, Request, Written, engine_names
-from podium.export.trees import TreeModel, concatenate_trees
+from podium.scorers.models import LinearModel, NetworkModel
+from podium.scorers.trees import TreeModel, concatenate_trees
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -16,16 +16,17 @@ import torch
 from tokenizers import Tokenizer
 
 from podium.errors import ArgumentError, DataError
-from podium.export import export_text_ranker, verify_text_export
-from podium.export.texts import OnnxTextRanker
+from podium.export import ExportFolder, export_ranker, verify_export
+from podium.export.texts import TextGraph
 from podium.rankers import TextRanker
 from tests.cli.run_podium import fail, podium
 from tests.rankers.tiny_bert import save_tiny_bert, word_task
 
 MANIFEST: dict[str, Any] = {
-    "format": 1, "kind": "texts", "architecture": "cross-encoder", "max_length": 40,
-    "scale": 1.0, "tolerance": 1e-4, "versions": {},
-    "files": {"model.onnx": "", "golden.jsonl": ""},
+    "format": 1, "target": "onnx", "engine_version": "1.17", "model_name": "podium",
+    "features": [], "ranker": {}, "tolerance": 1e-4, "limits": [],
+    "texts": {"architecture": "cross-encoder", "max_length": 40, "scale": 1.0},
+    "files": dict.fromkeys(["model.onnx", "golden.jsonl", "tokenizer.json"], ""),
 }  # fmt: skip
 
 
@@ -45,17 +46,23 @@ def ranker(folder: Path, request: pytest.FixtureRequest) -> Any:
     return fitted.fit(pairs, labels, qid=ids)
 
 
+def graph_scores(export: ExportFolder, pairs: list[tuple[str, str]]) -> Any:
+    """The scores of the graph alone, which its tokenizer's file gives its tokens."""
+    assert export.manifest.texts is not None
+    return TextGraph.open(export.target_files(), export.manifest.texts).predict(pairs)
+
+
 def test_the_graph_scores_as_the_ranker_does(ranker: TextRanker, tmp_path: Path) -> None:
-    manifest = export_text_ranker(ranker, tmp_path)
+    export = export_ranker(ranker, "onnx", tmp_path)
     pairs, _, _ = word_task(3, 12, seed=5)
     pairs += [("", ""), ("w1", "w2 " * 900), ("א w3", "\u202ew1")]
-    scores, expected = OnnxTextRanker(tmp_path, manifest).predict(pairs), ranker.predict(pairs)
+    scores, expected = graph_scores(export, pairs), ranker.predict(pairs)
     assert np.abs(scores - expected).max() <= 1e-4 * max(1.0, np.abs(expected).max())
     for query in range(3):
         rows = slice(12 * query, 12 * query + 12)
         tops = [np.argsort(-each[rows], kind="stable")[:10].tolist() for each in (scores, expected)]
         assert tops[0] == tops[1]
-    verification = verify_text_export(tmp_path)
+    verification = verify_export(tmp_path)
     assert (verification.holds, verification.rows) == (True, 72)
     alone = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     assert len(alone.encode("w1", "w2 " * 900).ids) == 40  # the graph takes no more
@@ -82,7 +89,8 @@ def test_commands_find_what_was_changed(ranker: TextRanker, tmp_path: Path) -> N
     assert b"the graph scores otherwise: row 3" in done.stdout
     assert b"the first 10 documents are others: 10 rows" in done.stdout
     assert "solr cannot score texts. Give --to onnx." in fail("export", saved, "--to", "solr")
-    assert "no engine scores texts" in fail("verify", out, "http://localhost:1")
+    assert "is not put into a running engine" in fail("verify", out, "http://localhost:1")
+    assert "--queries is not for rankers of texts" in fail("verify", out, "--queries", "none")
 
 
 def test_a_graph_that_cannot_be_run_is_refused(folder: Path, tmp_path: Path) -> None:
@@ -118,8 +126,7 @@ def test_masks_of_other_shapes(tmp_path: Path) -> None:
         DebertaV2Model(config).save_pretrained(tmp_path)
     pairs, labels, ids = word_task(2, 4)
     fitted = TextRanker(tmp_path, max_length=30, epochs=1).fit(pairs, labels, qid=ids)
-    manifest = export_text_ranker(fitted, tmp_path / "out")
-    scores = OnnxTextRanker(tmp_path / "out", manifest).predict(pairs)
+    scores = graph_scores(export_ranker(fitted, "onnx", tmp_path / "out"), pairs)
     np.testing.assert_allclose(scores, fitted.predict(pairs), atol=1e-5)
 
 
@@ -135,7 +142,7 @@ def test_what_cannot_be_traced_is_refused(folder: Path, tmp_path: Path) -> None:
     fitted.encoder_.module.classifier = Untraceable(32, 1)
     message = r"BertForSequenceClassification cannot be traced \(not while it is traced\)"
     with pytest.raises(ArgumentError, match=message):
-        export_text_ranker(fitted, tmp_path / "out")
+        export_ranker(fitted, "onnx", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -146,14 +153,14 @@ def test_scores_within_rounding_have_no_order(folder: Path, tmp_path: Path) -> N
     with torch.no_grad():
         fitted.encoder_.module.classifier.weight.mul_(1e-6)
     assert np.ptp(fitted.predict(pairs)) > 0
-    export_text_ranker(fitted, tmp_path)
-    assert verify_text_export(tmp_path).holds
+    export_ranker(fitted, "onnx", tmp_path)
+    assert verify_export(tmp_path).holds
     lines = [json.loads(line) for line in (tmp_path / "golden.jsonl").read_text().splitlines()]
     scores = [line["score"] for line in lines]
     for line, score in zip(lines, reversed(scores), strict=True):
         line["score"] = score
     (tmp_path / "golden.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    findings = [finding.text for finding in verify_text_export(tmp_path).findings]
+    findings = [finding.text for finding in verify_export(tmp_path).findings]
     assert findings == ["golden.jsonl is not as it was written"]
 
 
@@ -161,11 +168,14 @@ def test_scores_within_rounding_have_no_order(folder: Path, tmp_path: Path) -> N
     "change",
     [
         {"files": {"../x": "", "model.onnx": "", "golden.jsonl": ""}}, {"format": 2}, {"other": 1},
-        {"tolerance": "a"}, {"tolerance": None}, {"files": {}}, {"files": [1]}, {"max_length": "9"},
-        {"architecture": "other"}, {"scale": 0},
+        {"tolerance": "a"}, {"tolerance": None}, {"files": {}}, {"files": [1]}, {"texts": {}},
+        *(
+            {"texts": {**MANIFEST["texts"], **texts}}
+            for texts in ({"max_length": "9"}, {"architecture": "other"}, {"scale": 0})
+        ),
     ],
 )  # fmt: skip
 def test_other_manifests_are_refused(tmp_path: Path, change: dict) -> None:
     (tmp_path / "manifest.json").write_text(json.dumps({**MANIFEST, **change}))
     with pytest.raises(DataError, match="is not the manifest of an export"):
-        verify_text_export(tmp_path)
+        verify_export(tmp_path)

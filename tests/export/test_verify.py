@@ -18,9 +18,9 @@ from podium.export import ExportFolder, ExportSettings, export_ranker, verify_ex
 from podium.export.explanations import explain_scores
 from podium.export.folder import MANIFEST, REFERENCE, Feature
 from podium.export.reference import read_reference
-from podium.export.trees import TreeModel, concatenate_trees
 from podium.kernels import Doubles
 from podium.rankers import LinearRanker, NeuralRanker, TreeRanker
+from podium.scorers.trees import TreeModel, concatenate_trees
 from tests.export.faults import apply_fault, change_onnx, faults, rewrite
 from tests.export.trained import queries
 
@@ -157,6 +157,7 @@ def test_another_default_value_is_named(exports: dict[str, Path], tmp_path: Path
     shutil.copytree(exports["solr"], tmp_path / "solr")
     features = json.loads((tmp_path / "solr" / "features.json").read_text())
     used = read_reference((tmp_path / "solr" / REFERENCE).read_bytes())
+    assert isinstance(used, TreeModel)
     column = int(used.feature[0])
     features[column]["params"]["defaultValue"] = "0.75"
     rewrite(tmp_path / "solr", "features.json", json.dumps(features).encode())

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from podium.data import Dataset
-from podium.export.trees import TreeModel
 from podium.kernels import Doubles
+from podium.scorers.trees import TreeModel
 
 
 @cache

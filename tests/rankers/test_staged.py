@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from io import BytesIO
 from itertools import product
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,9 +14,18 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
+from podium.data import Dataset
 from podium.errors import ArgumentError, DataError
 from podium.measures import evaluate
-from podium.rankers import LinearRanker, NotFittedError, Stage, StagedRanker
+from podium.rankers import (
+    CascadeRanker,
+    LinearRanker,
+    NotFittedError,
+    Stage,
+    StagedRanker,
+    load_ranker,
+)
+from podium.rankers.storage import archive_bytes
 
 
 class Counted:
@@ -284,3 +297,130 @@ def test_no_queries_are_refused() -> None:
         ranker.fit({"a": []}, [], group=[])
     with pytest.raises(NotFittedError):
         ranker.predict({"a": []}, group=[])
+
+
+def stages_of_features() -> tuple[StagedRanker, Dataset]:
+    """Scores, then a weighted sum, then a cascade, on queries that none of them saw."""
+    random = np.random.default_rng(3)
+    names = ["bm25", "clicks", "age"]
+    labels = random.integers(0, 4, 240)
+    features = labels[:, None] + random.normal(size=(240, 3)) * [3.0, 1.0, 2.0]
+    data = Dataset.from_arrays(features, labels, group=[12] * 20, feature_names=names)
+    train, held_out = data.split(0.5, 0.5)
+    weights = LinearRanker("ListNet()").fit(train.select_features(("clicks", "age")))
+    votes = CascadeRanker(LinearRanker(), [LinearRanker("ListNet()")], candidates=4).fit(train)
+    stages = [
+        Stage("bm25"),
+        Stage("sum", weights, cost=1.0, depth=8),
+        Stage("votes", votes, 5.0, 4),
+    ]
+    return StagedRanker(stages, budget=100.0), held_out
+
+
+def fitted_stages() -> tuple[StagedRanker, Dataset]:
+    ranker, data = stages_of_features()
+    ranker.depths_, ranker.value_ = (None, 8, 4), 0.5
+    return ranker, data
+
+
+def test_a_data_set_is_the_input_of_all_stages() -> None:
+    ranker, data = fitted_stages()
+    scores = ranker.predict(data)
+    assert ranker.feature_names_ == ("bm25", "clicks", "age")
+    for query, first in zip(data, data.offsets, strict=False):
+        part = query.features
+        order = np.argsort(-part[:, 0], kind="stable")
+        weights = part[:, 1:] @ ranker.stages[1].ranker.coef_
+        head = order[:8][np.argsort(-weights[order[:8]], kind="stable")]
+        best = part[head[:4]]
+        votes = ranker.stages[2].ranker.predict(
+            Dataset.from_arrays(best, np.zeros(4), group=[4], feature_names=data.feature_names)
+        )
+        head[:4] = head[:4][np.argsort(-votes, kind="stable")]
+        expected = [*head, *order[8:]]
+        assert np.argsort(-scores[first : first + 12]).tolist() == expected
+    # Columns in another order are the same.
+    other = data.select_features(("age", "bm25", "clicks"))
+    assert ranker.predict(other).tolist() == scores.tolist()
+
+
+def test_stages_are_saved_as_one(tmp_path: Path) -> None:
+    ranker, data = fitted_stages()
+    ranker.save(tmp_path / "staged")
+    loaded = load_ranker(tmp_path / "staged")
+    assert isinstance(loaded, StagedRanker)
+    assert loaded.to_bytes() == ranker.to_bytes()
+    assert loaded.predict(data).tolist() == ranker.predict(data).tolist()
+    assert (loaded.depths_, loaded.cost(12)) == (ranker.depths_, ranker.cost(12))
+    with pytest.raises(NotFittedError):
+        StagedRanker([Stage("a")], budget=1.0).to_bytes()
+    called = StagedRanker([Stage("a", lambda rows: rows)], budget=1.0)
+    called.depths_ = (None,)
+    with pytest.raises(ArgumentError, match="the stage 'a' is a function, which"):
+        called.save(tmp_path / "called")
+    with pytest.raises(ArgumentError, match="stages rank the documents of a query one after"):
+        ranker.fitted_model()
+
+
+@pytest.mark.parametrize(
+    "changes", [{"depths": [1]}, {"depths": [None, None, -1]}, {"stages": [{}]}, {"stages": "x"}]
+)
+def test_files_that_are_not_of_stages_are_refused(changes: dict[str, Any]) -> None:
+    archive = fitted_stages()[0].archive()
+    content = replace(archive, metadata=archive.metadata | changes)
+    with pytest.raises(DataError):
+        load_ranker(BytesIO(archive_bytes(content)))
+
+
+def test_stages_are_explained_one_by_one() -> None:
+    ranker, data = fitted_stages()
+    query = data.query_ids[3].as_py()
+    explanation = ranker.explain(data, query=query)
+    assert explanation.names == ("first order", "bm25", "sum", "votes")
+    scores = ranker.predict(data.select([query]))
+    np.testing.assert_array_equal(explanation.scores, scores)
+    rows = data.select([query]).features
+    ranks = [np.arange(12, 0, -1.0)]
+    order = np.argsort(-rows[:, 0], kind="stable")
+    ranks.append(12.0 - np.argsort(order))
+    moved = np.column_stack([ranks[0], ranks[1] - ranks[0]])
+    np.testing.assert_allclose(explanation.contributions[:, :2], moved - moved.mean(axis=0))
+    np.testing.assert_allclose(explanation.contributions.sum(axis=1), scores - scores.mean())
+    np.testing.assert_array_equal(explanation.values[:, 1], rows[:, 0])
+    assert np.isnan(explanation.values[:, 2]).sum() == 4  # the second stage scores the first eight
+    assert list(explanation.parts) == ["sum", "votes"]
+    expected = ranker.stages[1].ranker.explain(data.select_features(("clicks", "age")), query=query)
+    np.testing.assert_array_equal(explanation.parts["sum"].contributions, expected.contributions)
+
+
+def test_inputs_are_explained_as_a_data_set_is() -> None:
+    ranker, data = fitted_stages()
+    ranker = StagedRanker(ranker.stages[:2], budget=100.0)
+    ranker.depths_ = (None, 8)
+    frame = pd.DataFrame(data.features[:, 1:], columns=["clicks", "age"])
+    inputs = {"bm25": data.features[:, 0], "sum": frame}
+    ids = data.query_id_of_row().to_pylist()
+    query = data.query_ids[1].as_py()
+    explanation = ranker.explain(inputs, qid=ids, query=query)
+    expected = ranker.explain(data, query=query)
+    np.testing.assert_array_equal(explanation.contributions, expected.contributions)
+    assert ranker.predict(inputs, qid=ids).tolist() == ranker.predict(data).tolist()
+    with pytest.raises(ArgumentError, match=r"there are 10 queries\. Name the one to explain"):
+        ranker.explain(inputs, qid=ids)
+    with pytest.raises(ArgumentError, match="query"):
+        ranker.explain(inputs, qid=ids, query="none")
+
+
+def test_stages_of_other_definitions_do_not_belong_together() -> None:
+    rankers = [
+        LinearRanker("ListNet()").fit(replace(by_hand_data(), definitions_hash=letter * 64))
+        for letter in "ab"
+    ]
+    ranker = StagedRanker([Stage("x", rankers[0]), Stage("y", rankers[1])], budget=1.0)
+    ranker.depths_ = (None, None)
+    with pytest.raises(DataError, match="not those of one stage"):
+        ranker.predict(by_hand_data())
+
+
+def by_hand_data() -> Dataset:
+    return Dataset.from_arrays([[1.0], [2.0]], [0, 1], group=[2], feature_names=["a"])

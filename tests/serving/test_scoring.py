@@ -12,10 +12,11 @@ import xgboost
 
 from podium.data import Dataset
 from podium.errors import DataError
+from podium.export.reading import ranker_of_bytes
 from podium.rankers import BoostedRanker, CascadeRanker, LinearRanker, NeuralRanker, TreeRanker
 from podium.serving.model import ServedModel
 from podium.serving.refusal import Refusal
-from podium.serving.scoring import check_scorer, read_scorer, takes_missing
+from podium.serving.scoring import check_scorer, scorer_of, takes_missing
 from podium.serving.tensors import parse_infer
 from tests.serving.service import NAMES, rows, training_data, trees
 
@@ -33,7 +34,7 @@ from tests.serving.service import NAMES, rows, training_data, trees
 )
 def test_every_kind_scores_as_the_ranker_does(ranker, engine, missing):
     ranker.fit(training_data())
-    scorer = read_scorer(ranker.to_bytes())
+    scorer = scorer_of(ranker)
     check_scorer(scorer)
     query = Dataset.from_arrays(rows()[:50], np.zeros(50), group=[50], feature_names=NAMES)
     np.testing.assert_allclose(scorer.score(rows()[:50]), ranker.predict(query), atol=1e-5)
@@ -44,7 +45,7 @@ def test_a_model_of_lightgbm_itself():
     booster = trees()._booster
     content = trees().archive().blobs["model"]
     assert content.startswith(b"tree")
-    scorer = read_scorer(content)
+    scorer = scorer_of(ranker_of_bytes(content))
     check_scorer(scorer)
     np.testing.assert_allclose(scorer.score(rows()[:50]), booster.predict(rows()[:50]), atol=1e-6)
 
@@ -56,7 +57,7 @@ def test_a_model_of_lightgbm_is_served_in_the_precision_that_it_compares_in():
     parameters = {"objective": "regression", "min_data_in_leaf": 1, "min_data_in_bin": 1}
     booster = lightgbm.train(parameters | {"verbosity": -1}, lightgbm.Dataset(X, label), 5)
     content = booster.model_to_string().encode()
-    scorer = read_scorer(content)
+    scorer = scorer_of(ranker_of_bytes(content))
     assert not scorer.single
     expected = np.asarray(booster.predict(X, raw_score=True))
     assert len(set(expected)) == 2
@@ -85,18 +86,18 @@ def test_a_model_of_lightgbm_is_served_in_the_precision_that_it_compares_in():
 def test_other_models_are_served_in_single_precision():
     booster = xgboost.train({"nthread": 1}, xgboost.DMatrix(rows()[:50], rows()[:50, 0]), 2)
     contents = [trees().to_bytes(), bytes(booster.save_raw("json"))]
-    assert [read_scorer(content).single for content in contents] == [True, True]
+    assert [scorer_of(ranker_of_bytes(content)).single for content in contents] == [True, True]
 
 
 def test_a_scorer_that_is_off_is_not_served():
-    scorer = read_scorer(trees().to_bytes())
+    scorer = scorer_of(trees())
     off = replace(scorer, score=lambda X: scorer.score(X) + 1e-3)
     with pytest.raises(DataError, match=r"scores a document 0\.001 off in tree_walk"):
         check_scorer(off)
 
 
 def test_scores_that_are_not_finite_are_not_served():
-    scorer = read_scorer(trees().to_bytes())
+    scorer = scorer_of(trees())
     for wrong in (lambda X: scorer.score(X) * np.nan, lambda X: scorer.score(X)[:-1]):
         with pytest.raises(DataError, match="one finite score per document"):
             check_scorer(replace(scorer, score=wrong))

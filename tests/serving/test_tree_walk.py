@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.export.reading import model_of_ranker
-from podium.export.trees import TreeModel
 from podium.rankers import TreeRanker
+from podium.scorers.trees import TreeModel
 from podium.serving.tree_walk import can_walk, tree_walk
 from podium.serving.tree_walk_kernel import LANES
 
@@ -77,7 +76,7 @@ def ranker(**options):
 
 
 def tree_model(fitted):
-    model = model_of_ranker(fitted)
+    model = fitted.fitted_model()
     assert isinstance(model, TreeModel)
     return model
 

@@ -54,7 +54,6 @@ def explain_command(
     # Imported here: rankers need packages that other commands do not.
     from podium.explain import explanation_html, smallest_changes
     from podium.export.reading import read_ranker
-    from podium.rankers import CascadeRanker
 
     model = read_ranker(ranker)
     with byte_progress("Reading") as progress:
@@ -66,7 +65,7 @@ def explain_command(
     explanation = model.explain(rows, query=chosen)
     pair = explanation.pair(above, below)
     changes = None
-    if pair.difference > 0 and not isinstance(model, CascadeRanker):
+    if pair.difference > 0 and not model.whole_queries:
         changes = smallest_changes(model, rows, chosen, pair.above_position, pair.below_position)
     if as_json:
         typer.echo(json.dumps(_as_json(explanation, pair, changes), indent=2))

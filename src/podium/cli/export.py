@@ -135,7 +135,11 @@ def export_command(
             measure=measure != "nDCG@10", raw=raw, golden_rows=golden_rows != 2000, put=put,
             **reading.chosen(),
         )  # fmt: skip
-        _export_texts(ranker, target, output or f"{ranker.rstrip('/')}.{target}")
+        folder = output or f"{ranker.rstrip('/')}.{target}"
+        export_ranker(ranker, target, folder)
+        Console(stderr=True).print(
+            shown(f"Wrote {folder} for {target}, and checked it."), soft_wrap=True
+        )
         return
     if fields and definitions is not None:
         raise ArgumentError(
@@ -189,17 +193,6 @@ def _files_read(*paths: Path | str | None) -> list[str]:
     return [*named, *(f"{path}{GROUP_SUFFIX}" for path in named)]
 
 
-def _export_texts(ranker: str, target: str, folder: str) -> None:
-    from podium.export.texts import export_text_ranker
-
-    if target != "onnx":
-        raise ArgumentError(f"{target} cannot score texts", hint="Give --to onnx.")
-    export_text_ranker(ranker, folder)
-    Console(stderr=True).print(
-        shown(f"Wrote {folder} for {target}, and checked it."), soft_wrap=True
-    )
-
-
 def verify_command(
     folder: Annotated[str, typer.Argument(help="A folder written by podium export.")],
     url: Annotated[
@@ -246,15 +239,10 @@ def verify_command(
     differed. What could not be noticed is listed.
     """
     from podium.export import ExportFolder, connect_engine, verify_export
-    from podium.export.texts import is_text_export, verify_text_export
 
-    if is_text_export(folder):
-        refuse_for_texts(definitions=definitions)
-        if url is not None:
-            raise ArgumentError("no engine scores texts", hint="Leave URL out.")
-        report_verification(verify_text_export(folder), folder, as_json)
-        return
     export = ExportFolder.open(folder)
+    if export.manifest.texts is not None:
+        refuse_for_texts(definitions=definitions, queries=queries)
     if definitions is not None:
         require_definitions(export.manifest.definitions, definitions, folder)
     if queries is not None:
@@ -382,7 +370,7 @@ def require_definitions(known: str | None, path: str, what: str) -> FeatureDefin
 def _all_extractors(
     ranker: str, target: str, extractors: Path | None, definitions: str | None
 ) -> dict[str, Any]:
-    from podium.export.reading import read_model
+    from podium.export.reading import read_ranker
 
     if definitions is None:
         return {} if extractors is None else _extractors(extractors)
@@ -390,17 +378,17 @@ def _all_extractors(
         raise ArgumentError(
             "--extractors and --definitions both say how features are computed", hint="Give one."
         )
-    model, fitted, _ = read_model(ranker)
-    known = None if fitted is None else fitted.definitions_hash_
-    defined = require_definitions(known, definitions, ranker)
-    undefined = [name for name in model.feature_names if name not in defined.names]
+    fitted = read_ranker(ranker)
+    names = fitted.fitted_model().feature_names
+    defined = require_definitions(fitted.definitions_hash_, definitions, ranker)
+    undefined = [name for name in names if name not in defined.names]
     if undefined:
         raise DataError(
             f"feature {undefined[0]!r} of {ranker} is not defined",
             path=definitions,
             hint="Give the definitions that the ranker's data were logged by.",
         )
-    return defined.extractors(target, model.feature_names)
+    return defined.extractors(target, names)
 
 
 def _extractors(path: Path) -> dict[str, Any]:

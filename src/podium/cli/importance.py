@@ -83,9 +83,8 @@ def importance_command(
 
 def _dependences(model: Ranker, rows: Any, result: Importance) -> list[PartialDependence]:
     from podium.explain import partial_dependence
-    from podium.rankers import CascadeRanker
 
-    if isinstance(model, CascadeRanker):
+    if model.whole_queries:
         return []
     names = [
         name

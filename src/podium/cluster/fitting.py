@@ -114,7 +114,7 @@ def fit(
         )
     # A fit that goes on from a checkpoint of another process does not know how it began.
     if values and (isinstance(ranker, LinearRanker) or reported[0][0] == 1):
-        ranker.evals_result_ = {"valid_0": {str(getattr(ranker, "measure", "")): values}}
+        ranker.evals_result_ = {"valid_0": {str(ranker.measure): values}}
     return ranker
 
 

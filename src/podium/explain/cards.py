@@ -24,15 +24,8 @@ from podium.measures import (
 )
 from podium.measures.comparison.statistics import mean_interval
 from podium.measures.registry import definition_of
-from podium.rankers import (
-    BoostedRanker,
-    CascadeRanker,
-    LinearRanker,
-    NeuralRanker,
-    Ranker,
-    TreeRanker,
-)
-from podium.rankers.feature_columns import aligned_dataset
+from podium.rankers import Ranker
+from podium.rankers.inputs import aligned_dataset
 from podium.reports.document import ReportDocument, ReportSection
 
 _MOST_NAMES = 50
@@ -147,12 +140,7 @@ def data_card(data: Dataset, *, name: str = "") -> ReportDocument:
 
 def _model_section(ranker: Ranker) -> ReportSection:
     facts = {"kind": type(ranker).__name__}
-    if isinstance(ranker, TreeRanker):
-        facts["trees"] = f"{ranker.n_estimators_:,}"
-    if isinstance(ranker, BoostedRanker):
-        facts["weak rankers"] = f"{len(ranker.estimator_weights_):,}"
-    if isinstance(ranker, LinearRanker):
-        facts["weights other than 0"] = f"{np.count_nonzero(ranker.coef_):,}"
+    facts |= ranker.facts()
     content = ranker.to_bytes()
     for name, value in ranker.get_params(deep=False).items():
         facts[f"parameter {name}"] = repr(value)
@@ -176,7 +164,7 @@ def _feature_section(ranker: Ranker) -> ReportSection:
 
 
 def _usual_measures(ranker: Ranker) -> list[str | Measure]:
-    own: str | Measure = getattr(ranker, "measure", "nDCG@10")
+    own = ranker.measure
     known = {parse_measure(own): own}
     for name in ("nDCG@10", "AP", "RR"):
         known.setdefault(parse_measure(name), name)
@@ -243,15 +231,7 @@ def _label_section(summary: Description) -> ReportSection:
 
 def _ranker_limits(ranker: Ranker) -> list[str]:
     limits = ["Scores are comparable within a query only."]
-    if isinstance(ranker, CascadeRanker):
-        limits.append("It ranks whole queries: a document has no score without the others.")
-    elif isinstance(ranker, TreeRanker):
-        limits.append("Missing values are taken as in training; beyond the training data's range, "
-                      "scores stay as at its edge.")  # fmt: skip
-    elif isinstance(ranker, NeuralRanker):
-        limits.append("A missing value is scored as the mean of its feature in training.")
-    elif isinstance(ranker, LinearRanker):
-        limits.append("Missing values are refused.")
+    limits += ranker.limits
     if ranker.categories_:
         limits.append("A category that training had not seen is a missing value.")
     limits.append("What it was trained on is not recorded in its file.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +12,13 @@ from numpy.typing import NDArray
 from podium.data import Dataset
 from podium.errors import ArgumentError
 from podium.explain.spread import within_query_deviation
-from podium.export.reading import model_of_ranker
-from podium.export.scorers import LinearModel, NetworkModel
-from podium.export.tree_kernel import ZERO
-from podium.export.trees import TreeModel
 from podium.kernels import Doubles, Floats
-from podium.rankers import CascadeRanker, Ranker
-from podium.rankers.feature_columns import aligned_dataset
+from podium.rankers import Ranker
+from podium.rankers.inputs import aligned_dataset
 from podium.rankers.integrated_gradients import linear_pieces
+from podium.scorers.models import FittedModel, LinearModel, NetworkModel
+from podium.scorers.tree_kernel import ZERO
+from podium.scorers.trees import TreeModel
 
 _ROUNDING = 1e-6
 _LARGEST = np.finfo(np.float32).max
@@ -84,7 +84,7 @@ def smallest_changes(
             f"{explanation.document_ids[upper]!r} is not above {explanation.document_ids[lower]!r}",
             hint="Name the upper document first.",
         )
-    if isinstance(ranker, CascadeRanker):
+    if ranker.whole_queries:
         raise ArgumentError(
             "in a cascade, a change moves the other documents, too",
             hint="Ask for the changes of its base or of a reranker.",
@@ -158,21 +158,29 @@ def _swaps(
     ranker: Ranker, search: _Search, lowest: Doubles, highest: Doubles
 ) -> Iterator[tuple[int, float, float]]:
     """Yield the column, the nearest value that swaps, and the score with it."""
-    model = model_of_ranker(ranker)
     categorical = [name in ranker.categories_ for name in ranker.feature_names_]
     usable = np.flatnonzero(~np.isnan(search.row) & ~np.array(categorical))
-    if isinstance(model, TreeModel):
-        yield from _tree_swaps(model, search, usable)
-    elif isinstance(model, LinearModel):
-        yield from _linear_swaps(model, search, usable)
-    else:
-        # The last digits of a network's score depend on the rows that are scored beside it.
-        search.target += _ROUNDING * max(1.0, abs(search.target))
-        yield from _network_swaps(model, search, usable, lowest, highest)
+    yield from _model_swaps(ranker.fitted_model(), search, usable, lowest, highest)
 
 
+@singledispatch
+def _model_swaps(
+    model: FittedModel,
+    search: _Search,
+    usable: NDArray[np.int64],
+    lowest: Doubles,
+    highest: Doubles,
+) -> Iterator[tuple[int, float, float]]:
+    raise NotImplementedError(f"changes of a {type(model).__name__}")
+
+
+@_model_swaps.register
 def _tree_swaps(
-    model: TreeModel, search: _Search, usable: NDArray[np.int64]
+    model: TreeModel,
+    search: _Search,
+    usable: NDArray[np.int64],
+    _lowest: Doubles,
+    _highest: Doubles,
 ) -> Iterator[tuple[int, float, float]]:
     """Try the numbers on both sides of each threshold: between them nothing changes."""
     splits = (model.feature >= 0) & (model.category_set < 0)
@@ -201,8 +209,13 @@ def _neighbors(thresholds: Doubles) -> Floats:
     return every[np.isfinite(every)]
 
 
+@_model_swaps.register
 def _linear_swaps(
-    model: LinearModel, search: _Search, usable: NDArray[np.int64]
+    model: LinearModel,
+    search: _Search,
+    usable: NDArray[np.int64],
+    _lowest: Doubles,
+    _highest: Doubles,
 ) -> Iterator[tuple[int, float, float]]:
     columns = usable[model.weights[usable] != 0]
     now = search.row[columns].astype(np.float64)
@@ -220,6 +233,7 @@ def _linear_swaps(
     yield from zip(columns.tolist(), values.tolist(), scores.tolist(), strict=True)
 
 
+@_model_swaps.register
 def _network_swaps(
     model: NetworkModel,
     search: _Search,
@@ -228,6 +242,8 @@ def _network_swaps(
     highest: Doubles,
 ) -> Iterator[tuple[int, float, float]]:
     """Walk along the pieces on which the network is linear, in both directions."""
+    # The last digits of a network's score depend on the rows that are scored beside it.
+    search.target += _ROUNDING * max(1.0, abs(search.target))
     layers = [(weights.astype(np.float64), biases.astype(np.float64)) for weights, biases in
               model.layers]  # fmt: skip
     inputs = np.nan_to_num((search.row - model.mean) / model.scale, nan=0.0)

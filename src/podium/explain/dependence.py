@@ -13,8 +13,8 @@ from podium.data.frames import html_table, pandas_frame
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Floats
 from podium.measures.comparison.statistics import mean_interval
-from podium.rankers import CascadeRanker, Ranker
-from podium.rankers.feature_columns import aligned_dataset
+from podium.rankers import Ranker
+from podium.rankers.inputs import aligned_dataset
 from podium.rankers.parameter_checks import check_integer
 from podium.registry import unknown_name
 
@@ -86,7 +86,7 @@ def partial_dependence(
         >>> (dependence.effects / ranker.coef_[0]).round(6).tolist()
         [-1.0, 0.0, 1.0]
     """
-    if isinstance(ranker, CascadeRanker):
+    if ranker.whole_queries:
         raise ArgumentError(
             "the rank in a cascade depends on the other documents, too",
             hint="Give its base or one of its rerankers.",

@@ -25,7 +25,7 @@ from podium.kernels import Ints
 from podium.measures import Conventions, Measure, evaluate, parse_measure
 from podium.measures.comparison.statistics import mean_interval
 from podium.rankers import Ranker
-from podium.rankers.feature_columns import aligned_dataset
+from podium.rankers.inputs import aligned_dataset
 from podium.rankers.parameter_checks import check_integer
 from podium.registry import unknown_name
 

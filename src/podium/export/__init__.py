@@ -17,7 +17,6 @@ from podium.export.deployments import (
 from podium.export.folder import ExportFolder, GoldenRows
 from podium.export.live import DeploymentEngine, LiveEngine
 from podium.export.live.connect import connect_engine
-from podium.export.texts import export_text_ranker, verify_text_export
 from podium.export.verifying import Verification, verify_export
 from podium.export.writing import ExportSettings, export_ranker
 
@@ -32,9 +31,7 @@ __all__ = [
     "delete_stored",
     "deploy_export",
     "export_ranker",
-    "export_text_ranker",
     "roll_back",
     "switch_version",
     "verify_export",
-    "verify_text_export",
 ]

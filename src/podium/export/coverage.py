@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.export.golden import split_edges
 from podium.export.golden_kernel import MISSING, mark_shown
-from podium.export.rounding import absolute_terms
-from podium.export.scorers import LinearModel, NetworkModel
 from podium.export.targets.base import EngineModel
-from podium.export.trees import TreeModel
 from podium.kernels import Doubles
+from podium.scorers.models import FittedModel, LinearModel, NetworkModel
+from podium.scorers.trees import TreeModel
 
 _NAMED = 5
 """The number of features that are named."""
@@ -53,15 +53,20 @@ def coverage(engine: EngineModel, values: Doubles) -> Coverage:
         >>> coverage(engine, np.array([[1.0, 1.0], [2.0, 1.0]])).unshown
         ('1 of 2 weights (b): their terms are less than the rounding of every golden score',)
     """
-    model = engine.model
-    if isinstance(model, TreeModel):
-        return _trees(engine, model, values)
+    return _coverage(engine.model, engine, values)
+
+
+@singledispatch
+def _coverage(model: FittedModel, engine: EngineModel, values: Doubles) -> Coverage:
+    raise NotImplementedError(f"coverage of a {type(model).__name__}")
+
+
+@_coverage.register
+def _linear(model: LinearModel, engine: EngineModel, values: Doubles) -> Coverage:
     rows = engine.rows(values)
-    if isinstance(model, LinearModel):
-        terms = np.abs(rows) * _sizes(model.weights)
-        steps = _resolution(engine, absolute_terms(model, rows))
-        return _counted([("weights", _any(terms > steps[:, None]), model.feature_names)])
-    return _network(engine, model, rows)
+    terms = np.abs(rows) * _sizes(model.weights)
+    steps = _resolution(engine, model.absolute_terms(rows))
+    return _counted([("weights", _any(terms > steps[:, None]), model.feature_names)])
 
 
 def _resolution(engine: EngineModel, terms: Doubles) -> Doubles:
@@ -97,7 +102,8 @@ def _counted(groups: Sequence[tuple[str, NDArray[np.bool_], Sequence[str]]]) -> 
     return Coverage(numbers, sum(int(shown.sum()) for _, shown, _ in groups), tuple(unshown))
 
 
-def _trees(engine: EngineModel, model: TreeModel, values: Doubles) -> Coverage:
+@_coverage.register
+def _trees(model: TreeModel, engine: EngineModel, values: Doubles) -> Coverage:
     rows = np.ascontiguousarray(engine.tree_rows(values))
     inner = model.feature >= 0
     leaves = np.zeros(len(inner), np.bool_)
@@ -105,7 +111,7 @@ def _trees(engine: EngineModel, model: TreeModel, values: Doubles) -> Coverage:
     sizes = np.zeros(len(inner))
     sizes[~inner] = _sizes(model.value[~inner])
     mark_shown(
-        rows, _resolution(engine, absolute_terms(model, rows)), model.roots, model.feature,
+        rows, _resolution(engine, model.absolute_terms(rows)), model.roots, model.feature,
         model.threshold, model.left, model.right, model.missing_left, model.strict, model.value,
         sizes, np.stack(split_edges(model)), leaves, sides,
     )  # fmt: skip
@@ -133,14 +139,16 @@ def _trees(engine: EngineModel, model: TreeModel, values: Doubles) -> Coverage:
     return Coverage(numbers, int(leaf_shown.sum() + split_shown.sum()), tuple(unshown))
 
 
-def _network(engine: EngineModel, model: NetworkModel, rows: Doubles) -> Coverage:
+@_coverage.register
+def _network(model: NetworkModel, engine: EngineModel, values: Doubles) -> Coverage:
     """Follow the change of each number to the score, to first order."""
-    values = [np.nan_to_num((rows - model.mean) / model.scale, nan=0.0)]
+    rows = engine.rows(values)
+    outputs = [np.nan_to_num((rows - model.mean) / model.scale, nan=0.0)]
     layers = [(w.astype(np.float64), b.astype(np.float64)) for w, b in model.layers]
     steps = []
     for weights, biases in layers:
-        steps.append(_resolution(engine, np.abs(values[-1]) @ np.abs(weights).T + np.abs(biases)))
-        values.append(np.maximum(values[-1] @ weights.T + biases, 0.0))
+        steps.append(_resolution(engine, np.abs(outputs[-1]) @ np.abs(weights).T + np.abs(biases)))
+        outputs.append(np.maximum(outputs[-1] @ weights.T + biases, 0.0))
     slope = np.ones((len(rows), 1))  # of the score, by the sums of a layer
     groups: list[tuple[str, NDArray[np.bool_], Sequence[str]]] = []
     for number in reversed(range(len(layers))):
@@ -149,7 +157,7 @@ def _network(engine: EngineModel, model: NetworkModel, rows: Doubles) -> Coverag
         shown_bias = np.zeros(len(biases), np.bool_)
         sizes, bias_sizes = _sizes(weights), _sizes(biases)
         for row in range(len(rows)):
-            change = sizes * np.abs(values[number][row])
+            change = sizes * np.abs(outputs[number][row])
             needed = _needed(steps[number][row], np.abs(slope[row]), steps[-1][row, 0])
             shown |= change > needed[:, None]
             shown_bias |= bias_sizes > needed
@@ -159,10 +167,10 @@ def _network(engine: EngineModel, model: NetworkModel, rows: Doubles) -> Coverag
         ]
         slope = slope @ weights
         if number:
-            slope = slope * (values[number] > 0)
+            slope = slope * (outputs[number] > 0)
     slope = np.abs(np.where(np.isnan(rows), 0.0, slope))
     for what, change in (
-        ("scales", np.abs(values[0]) / 2),
+        ("scales", np.abs(outputs[0]) / 2),
         ("means", np.maximum(np.abs(model.mean) / model.scale, 1.0)),
     ):
         groups.append((what, _any(slope * change > steps[-1]), model.feature_names))

@@ -10,11 +10,11 @@ import os
 from dataclasses import dataclass
 
 from podium.errors import ArgumentError, DataError
-from podium.export.feature_names import shortened
 from podium.export.folder import ExportFolder
 from podium.export.live import DeploymentEngine, Reference
 from podium.export.live.versions import is_feature_set, is_leftover, model_name
 from podium.export.verifying import Verification, verify_export
+from podium.scorers.feature_names import shortened
 
 
 @dataclass(frozen=True)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import singledispatch
 from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from podium.export.folder import Feature
+from podium.export.folder import Feature, GoldenRows
 from podium.export.golden import split_edges
-from podium.export.reading import Model
-from podium.export.scorers import LinearModel, NetworkModel
-from podium.export.single_precision import LARGEST_SINGLE, as_single, at_most
 from podium.export.targets.base import EngineModel, Target
-from podium.export.tree_kernel import ZERO
-from podium.export.trees import TreeModel
-from podium.kernels import Doubles
+from podium.kernels import Doubles, Ints
+from podium.scorers.models import FittedModel, LinearModel, NetworkModel
+from podium.scorers.single_precision import LARGEST_SINGLE, as_single, at_most
+from podium.scorers.tree_kernel import ZERO
+from podium.scorers.trees import TreeModel
 
 _MOST_TREES, _MOST_ROWS = 100, 100
 """The number of trees that are explained, and of golden rows for each."""
@@ -37,19 +37,57 @@ class Finding:
     rows: tuple[int, ...]
 
 
-def tree_findings(
-    reference: TreeModel,
+def file_findings(
+    reference: FittedModel,
     engine: EngineModel,
     target: Target,
     features: tuple[Feature, ...],
+    golden: GoldenRows,
+    off: Ints,
+) -> list[Finding]:
+    """Compare the exported model with what a target computes from its files.
+
+    Args:
+        reference: The exported model.
+        engine: What the target computes.
+        target: The target.
+        features: The features.
+        golden: The golden rows.
+        off: Those whose scores differ.
+    """
+    if type(engine.model) is not type(reference):
+        return [Finding(f"the files have a {type(engine.model).__name__}", tuple(off.tolist()))]
+    return _findings(reference, engine, engine.model, target, features, golden.values, off)
+
+
+@singledispatch
+def _findings(
+    reference: FittedModel,
+    engine: EngineModel,
+    written: Any,
+    target: Target,
+    features: tuple[Feature, ...],
     values: Doubles,
+    off: Ints,
+) -> list[Finding]:
+    raise NotImplementedError(f"differences of a {type(reference).__name__}")
+
+
+@_findings.register
+def _tree_findings(
+    reference: TreeModel,
+    engine: EngineModel,
+    written: Any,
+    target: Target,
+    features: tuple[Feature, ...],
+    values: Doubles,
+    _off: Ints,
 ) -> list[Finding]:
     """Compare tree by tree: every golden row must reach a leaf of the same value.
 
     Where golden rows show no difference, the nodes are compared.
     """
-    assert isinstance(engine.model, TreeModel)
-    return _Comparison(reference, engine, engine.model, target, features, values).findings()
+    return _Comparison(reference, engine, written, target, features, values).findings()
 
 
 class _Comparison:
@@ -282,26 +320,43 @@ def _rounding(engine: EngineModel) -> Callable[[ArrayLike], NDArray[Any]]:
     return lambda values: np.asarray(values, np.float64)
 
 
-def other_findings(reference: Model, engine: EngineModel, off: tuple[int, ...]) -> list[Finding]:
-    """Compare weights; an absent value that is filled in otherwise is named as well."""
-    texts = []
-    written = engine.model
+@_findings.register
+def _weight_findings(
+    reference: LinearModel,
+    engine: EngineModel,
+    written: Any,
+    _target: Target,
+    _features: tuple[Feature, ...],
+    _values: Doubles,
+    off: Ints,
+) -> list[Finding]:
     precision = _rounding(engine)
-    if isinstance(reference, LinearModel) and isinstance(written, LinearModel):
-        ours, theirs = precision(reference.weights), precision(written.weights)
-        texts = [
+    ours, theirs = precision(reference.weights), precision(written.weights)
+    return [
+        Finding(
             f"the weight of {written.feature_names[column]} is {theirs[column]:.9g} instead of "
-            f"{ours[column]:.9g}"
-            for column in np.flatnonzero(ours != theirs)
-        ]
-    elif isinstance(reference, NetworkModel) and isinstance(written, NetworkModel):
-        texts = list(_network_findings(reference, written, precision))
-    else:
-        texts = [f"the files have a {type(written).__name__}"]
-    return [Finding(text, off) for text in texts]
+            f"{ours[column]:.9g}",
+            tuple(off.tolist()),
+        )
+        for column in np.flatnonzero(ours != theirs)
+    ]
 
 
+@_findings.register
 def _network_findings(
+    reference: NetworkModel,
+    engine: EngineModel,
+    written: Any,
+    _target: Target,
+    _features: tuple[Feature, ...],
+    _values: Doubles,
+    off: Ints,
+) -> list[Finding]:
+    texts = _layer_differences(reference, written, _rounding(engine))
+    return [Finding(text, tuple(off.tolist())) for text in texts]
+
+
+def _layer_differences(
     ours: NetworkModel, theirs: NetworkModel, precision: Callable[[ArrayLike], NDArray[Any]]
 ) -> Iterator[str]:
     for what in ("mean", "scale"):

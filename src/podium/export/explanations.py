@@ -9,23 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import singledispatch
 
 import numpy as np
 
 from podium.export.differences import Finding
 from podium.export.folder import Feature
-from podium.export.scorers import LinearModel
-from podium.export.single_precision import as_single
-from podium.export.trees import TreeModel
 from podium.kernels import Doubles, Ints
+from podium.scorers.models import FittedModel, LinearModel
+from podium.scorers.single_precision import as_single
+from podium.scorers.trees import TreeModel
 
 _EXAMPLES = 20
 """The number of rows that are explained one by one."""
 _MOST_PAIRS = 20_000
 
 
+@singledispatch
 def explain_scores(
-    model: TreeModel,
+    model: FittedModel,
     features: tuple[Feature, ...],
     values: Doubles,
     scores: Doubles,
@@ -33,6 +35,19 @@ def explain_scores(
     tolerance: Doubles,
 ) -> list[Finding]:
     """Return what explains the scores of the rows that are off, as far as anything does."""
+    del model, features, values, scores, off, tolerance
+    return []
+
+
+@explain_scores.register
+def _explain_leaves(
+    model: TreeModel,
+    features: tuple[Feature, ...],
+    values: Doubles,
+    scores: Doubles,
+    off: Ints,
+    tolerance: Doubles,
+) -> list[Finding]:
     if not len(off):
         return []
     for text, changed in _rules(model, features, values[off], scores[off], tolerance[off]):
@@ -50,8 +65,14 @@ def explain_scores(
     return findings
 
 
-def explain_weights(
-    model: LinearModel, features: tuple[Feature, ...], values: Doubles, scores: Doubles, off: Ints
+@explain_scores.register
+def _explain_weights(
+    model: LinearModel,
+    features: tuple[Feature, ...],
+    values: Doubles,
+    scores: Doubles,
+    off: Ints,
+    _tolerance: Doubles,
 ) -> list[Finding]:
     """Return the weights that the engine has, from the rows in which one feature is not 0."""
     findings = []

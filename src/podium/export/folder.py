@@ -15,12 +15,12 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,15 +29,34 @@ from podium.data.definitions_hash import checked_hash
 from podium.data.files import writing
 from podium.data.json_lines import json_line, json_lines, parse_json
 from podium.errors import ArgumentError, DataError
-from podium.export.feature_names import shortened
 from podium.kernels import Doubles
+from podium.scorers.feature_names import shortened
 
 MANIFEST, GOLDEN, REFERENCE = "manifest.json", "golden.jsonl", "reference.podium"
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
 """The names of models and of features in a target, which become parts of URLs and of queries."""
 
+_Row = TypeVar("_Row")
+
 _FORMAT = 1
 _MOST_BYTES = 1 << 30
+
+
+def feature_set_name(features: Mapping[str, Any], prefix: str = "podium_features") -> str:
+    """Return the name of a feature set or feature store, which ends with a hash of what it holds.
+
+    Sets with other features have another name, so none has to be replaced.
+
+    Args:
+        features: How the engine computes each feature, by name.
+        prefix: What the name begins with.
+
+    Example:
+        >>> feature_set_name({"title": {"match": {"title": "{{query}}"}}})
+        'podium_features_6a76db1ba0da'
+    """
+    content = json.dumps(features, sort_keys=True, separators=(",", ":")).encode()
+    return f"{prefix}_{hashlib.sha256(content).hexdigest()[:12]}"
 
 
 @dataclass(frozen=True)
@@ -68,6 +87,31 @@ class GoldenRows:
     values: Doubles
     scores: Doubles
 
+    def lines(self) -> bytes:
+        """Return them as lines of JSON."""
+        rows = zip(self.values.tolist(), self.scores.tolist(), strict=True)
+        return b"".join(
+            json_line(
+                {"values": [None if np.isnan(value) else value for value in row], "score": score}
+            )
+            for row, score in rows
+        )
+
+
+@dataclass(frozen=True)
+class TextInput:
+    """What a graph that reads texts takes.
+
+    Attributes:
+        architecture: ``cross-encoder`` or ``bi-encoder``.
+        max_length: The maximum number of tokens that the graph is given.
+        scale: What similarities of embeddings are multiplied by; 1 for a cross-encoder.
+    """
+
+    architecture: str
+    max_length: int
+    scale: float
+
 
 @dataclass(frozen=True)
 class ExportManifest:
@@ -86,6 +130,7 @@ class ExportManifest:
         limits: What the target does differently, in words.
         files: The SHA-256 of every other file of the folder.
         definitions: The hash of the definitions that the features follow, or None.
+        texts: What it reads if that is texts; its golden rows are pairs of texts then.
     """
 
     target: str
@@ -100,6 +145,7 @@ class ExportManifest:
     limits: tuple[str, ...] = ()
     files: dict[str, str] = field(default_factory=dict)
     definitions: str | None = None
+    texts: TextInput | None = None
 
 
 @dataclass(frozen=True)
@@ -125,7 +171,9 @@ class ExportFolder:
                 raise ValueError("it was written by another version of Podium")
             features = tuple(Feature(**entry) for entry in content.pop("features"))
             limits = tuple(map(str, content.pop("limits")))
-            manifest = ExportManifest(features=features, limits=limits, **content)
+            texts = content.pop("texts", None)
+            texts = None if texts is None else TextInput(**texts)
+            manifest = ExportManifest(features=features, limits=limits, texts=texts, **content)
             _check_manifest(manifest)
         except DataError as error:
             raise error.at(file) from error
@@ -158,6 +206,16 @@ class ExportFolder:
         names = sorted(set(self.manifest.files) - {GOLDEN, REFERENCE})
         return {name: self.read(name) for name in names}
 
+    def golden_pairs(self) -> tuple[list[tuple[str, str]], Doubles]:
+        """Return the golden pairs of texts and their scores."""
+
+        def parse(content: dict[str, Any]) -> tuple[tuple[str, str], float]:
+            pair = str(content["query"]), str(content["document"])
+            return pair, float(content["score"])
+
+        rows = self._golden(parse)
+        return [pair for pair, _ in rows], np.array([score for _, score in rows])
+
     def changed_files(self) -> list[str]:
         """Return the files whose bytes are not those that were written."""
         return [
@@ -176,9 +234,14 @@ class ExportFolder:
                 raise DataError(f"a row has not {width} values", hint="Export it again.")
             return values, float(content["score"])
 
+        rows = self._golden(parse)
+        values = np.array([row for row, _ in rows], np.float64).reshape(-1, width)
+        return GoldenRows(values, np.array([score for _, score in rows]))
+
+    def _golden(self, parse: Callable[[dict[str, Any]], _Row]) -> list[_Row]:
         path = self.path / GOLDEN
         try:
-            rows = list(json_lines(path, parse))
+            return list(json_lines(path, parse))
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, DataError):
                 raise
@@ -187,14 +250,15 @@ class ExportFolder:
                 path=path,
                 hint="Export it again.",
             ) from error
-        values = np.array([row for row, _ in rows], np.float64).reshape(-1, width)
-        return GoldenRows(values, np.array([score for _, score in rows]))
 
 
 def _check_manifest(manifest: ExportManifest) -> None:
     """Raise a ValueError for what would end up in a path, a request or a calculation."""
-    if not {GOLDEN, REFERENCE} <= set(manifest.files):
+    required = {GOLDEN} if manifest.texts is not None else {GOLDEN, REFERENCE}
+    if not required <= set(manifest.files):
         raise ValueError("it does not list its golden rows and its model")
+    if manifest.texts is not None:
+        _check_texts(manifest.texts)
     for name in manifest.files:
         if Path(name).name != name:
             raise ValueError(f"{shortened(repr(name))} is not a file of the folder")
@@ -210,10 +274,19 @@ def _check_manifest(manifest: ExportManifest) -> None:
     checked_hash(manifest.definitions)
 
 
+def _check_texts(texts: TextInput) -> None:
+    if texts.architecture not in ("cross-encoder", "bi-encoder"):
+        raise ValueError("it has another architecture")
+    if type(texts.max_length) is not int or texts.max_length < 1:
+        raise ValueError("its maximum length is not a positive integer")
+    if not texts.scale > 0:
+        raise ValueError("its scale is not a positive number")
+
+
 def write_folder(
     path: str | os.PathLike[str],
     manifest: ExportManifest,
-    golden: GoldenRows,
+    golden: bytes,
     files: Mapping[str, bytes],
     inputs: Sequence[str | os.PathLike[str]] = (),
 ) -> ExportFolder:
@@ -222,20 +295,17 @@ def write_folder(
     Args:
         path: The folder.
         manifest: What the export is; digests of files are added.
-        golden: Rows with the scores that they have.
+        golden: The lines of rows with the scores that they have.
         files: The other files by their names.
         inputs: Files that are not to be written over.
     """
     folder = Path(path)
-    lines = [
-        json_line({"values": [None if np.isnan(value) else value for value in row], "score": score})
-        for row, score in zip(golden.values.tolist(), golden.scores.tolist(), strict=True)
-    ]
-    contents = {**files, GOLDEN: b"".join(lines)}
+    contents = {**files, GOLDEN: golden}
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
     described = {"format": _FORMAT, **asdict(manifest), "files": dict(sorted(digests.items()))}
-    if manifest.definitions is None:
-        del described["definitions"]
+    for name in ("definitions", "texts"):
+        if described[name] is None:
+            del described[name]
     text = json.dumps(described, indent=1, ensure_ascii=False, allow_nan=False).encode()
     _check_manifest(replace(manifest, files=digests))
     # All is encoded and checked before the folder is made: an export that fails leaves none.

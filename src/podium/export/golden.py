@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import singledispatch
+from typing import NamedTuple
 
 import numpy as np
 
 from podium.data.seeds import generator
 from podium.export.golden_kernel import LEFT, MISSING, RIGHT, cover
-from podium.export.reading import Model
-from podium.export.scorers import LinearModel, NetworkModel
-from podium.export.single_precision import as_single, at_most
-from podium.export.trees import TreeModel
 from podium.kernels import Doubles, Floats, Ints
+from podium.scorers.models import FittedModel, LinearModel, NetworkModel
+from podium.scorers.single_precision import as_single, at_most
+from podium.scorers.trees import TreeModel
 
 _BACKGROUND = 64
 """The number of rows with ordinary values."""
@@ -24,8 +25,19 @@ _MOST_MORE = 20_000
 """The maximum number of leaves that get rows of their own."""
 
 
+class _Options(NamedTuple):
+    """What rows may be, as ``golden_values`` takes it."""
+
+    most_rows: int
+    sample: Floats | None
+    can_miss: bool
+    negative: bool
+    unlike: Sequence[tuple[int, float, float]]
+    rng: np.random.Generator
+
+
 def golden_values(
-    model: Model,
+    model: FittedModel,
     *,
     most_rows: int = 2000,
     sample: Floats | None = None,
@@ -50,16 +62,15 @@ def golden_values(
         random_state: The seed.
     """
     rng = generator(random_state)
-    if isinstance(model, TreeModel):
-        rows = _tree_rows(model, most_rows, sample, can_miss, negative, unlike, rng)
-    else:
-        rows = _plain_rows(model, sample, can_miss, negative, rng)
+    rows = _rows(model, _Options(most_rows, sample, can_miss, negative, unlike, rng))
     for column, first, last in unlike:
         rows = rows[~((rows[:, column] >= first) & (rows[:, column] <= last))]
     reached = {"rows": len(rows)}
-    if isinstance(model, TreeModel):
-        leaves = np.unique(model.leaves(rows)) if len(rows) else np.empty(0)
-        reached |= {"leaves": int((model.feature < 0).sum()), "leaves_reached": len(leaves)}
+    if model.leaf_count is not None:
+        reached |= {
+            "leaves": model.leaf_count,
+            "leaves_reached": len(model.reached_leaves(rows)),
+        }
     return rows, reached
 
 
@@ -76,15 +87,14 @@ def split_edges(model: TreeModel) -> tuple[Doubles, Doubles]:
     return left, first
 
 
-def _tree_rows(
-    model: TreeModel,
-    most_rows: int,
-    sample: Floats | None,
-    can_miss: bool,
-    negative: bool,
-    unlike: Sequence[tuple[int, float, float]],
-    rng: np.random.Generator,
-) -> Doubles:
+@singledispatch
+def _rows(model: FittedModel, _options: _Options) -> Doubles:
+    raise NotImplementedError(f"golden rows of a {type(model).__name__}")
+
+
+@_rows.register
+def _tree_rows(model: TreeModel, options: _Options) -> Doubles:
+    most_rows, sample, can_miss, negative, unlike, rng = options
     edges = np.stack(split_edges(model))
     for column, first, last in unlike:
         # The nearest values outside go to the same sides.
@@ -180,24 +190,29 @@ def _background(
     return rows if negative else np.abs(rows)
 
 
+@_rows.register
+def _linear_rows(model: LinearModel, options: _Options) -> Doubles:
+    scale = _linear_scales(model, options.sample)
+    return _plain_rows(
+        np.zeros(len(scale)), scale, [np.diag(scale)], options._replace(can_miss=False)
+    )
+
+
+@_rows.register
+def _network_rows(model: NetworkModel, options: _Options) -> Doubles:
+    scale = model.scale
+    # Each unit of the first layer is far on either side of where it begins to count.
+    towards = _REACH * scale * np.sign(model.layers[0][0])
+    parts = [np.diag(scale), np.diag(-scale), towards, -towards]
+    return _plain_rows(model.mean, scale, parts, options)
+
+
 def _plain_rows(
-    model: LinearModel | NetworkModel,
-    sample: Floats | None,
-    can_miss: bool,
-    negative: bool,
-    rng: np.random.Generator,
+    center: Doubles, scale: Doubles, parts: Sequence[Doubles], options: _Options
 ) -> Doubles:
     """Return rows that differ in one feature each, at its scale, and ordinary ones."""
-    width = len(model.feature_names)
-    if isinstance(model, LinearModel):
-        center, scale = np.zeros(width), _linear_scales(model, sample)
-        can_miss = False
-        parts = [np.diag(scale)]
-    else:
-        center, scale = model.mean, model.scale
-        # Each unit of the first layer is far on either side of where it begins to count.
-        towards = _REACH * scale * np.sign(model.layers[0][0])
-        parts = [np.diag(scale), np.diag(-scale), towards, -towards]
+    sample, rng = options.sample, options.rng
+    width = len(scale)
     if sample is not None and len(sample):
         chosen = rng.choice(len(sample), min(_BACKGROUND, len(sample)), replace=False)
         drawn = sample[chosen].astype(np.float64)
@@ -205,13 +220,13 @@ def _plain_rows(
         drawn = center + scale * rng.normal(size=(_BACKGROUND, width))
     rows = np.concatenate([[center], *(center + part for part in parts), drawn])
     rows = as_single(rows).astype(np.float64)
-    if can_miss:
+    if options.can_miss:
         without = np.tile(rows[-1], (width, 1))
         np.fill_diagonal(without, np.nan)
         rows = np.concatenate([rows, without])
     else:
         rows = np.nan_to_num(rows, nan=0.0)
-    return rows if negative else np.abs(rows)
+    return rows if options.negative else np.abs(rows)
 
 
 def _linear_scales(model: LinearModel, sample: Floats | None) -> Doubles:

@@ -1,129 +1,45 @@
-"""The model of a ranker, or of a file that another library saved, in the form that is exported."""
+"""Rankers from files: those that Podium saved, and models of other libraries."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Never, TypeAlias
-
-import numpy as np
+from typing import Any, Never
 
 from podium.data.columns import are_numbers, numbered_names
 from podium.errors import ArgumentError, DataError
-from podium.export.catboost_file import read_catboost
-from podium.export.feature_names import check_feature_names
-from podium.export.lightgbm_file import read_lightgbm
-from podium.export.scorers import LinearModel, NetworkModel
-from podium.export.trees import TreeModel, concatenate_trees
-from podium.export.xgboost_file import read_xgboost
 from podium.kernels import Doubles, Floats
-from podium.rankers import (
-    BoostedRanker,
-    CascadeRanker,
-    LinearRanker,
-    NeuralRanker,
-    Ranker,
-    TreeRanker,
-    load_ranker,
-)
-
-Model: TypeAlias = TreeModel | LinearModel | NetworkModel
-"""What can be exported."""
+from podium.rankers import Ranker, load_ranker
+from podium.rankers.inputs import FittedFeatures
+from podium.scorers.catboost_file import read_catboost
+from podium.scorers.lightgbm_file import read_lightgbm
+from podium.scorers.trees import TreeModel
+from podium.scorers.xgboost_file import read_xgboost
 
 MOST_BYTES = 1 << 30
 """Larger files are not read."""
 
 
-def model_of_ranker(ranker: Ranker) -> Model:
-    """Return the fitted model of a ranker.
-
-    Example:
-        >>> ranker = LinearRanker("ListNet()").fit([[1.0], [2.0]], [0, 1], group=[2])
-        >>> model_of_ranker(ranker).feature_names
-        ('1',)
-    """
-    archive = ranker.archive()
-    names = tuple(ranker.feature_names_)
-    check_feature_names(names)
-    if isinstance(ranker, TreeRanker):
-        content, rounds = archive.blobs["model"], ranker.n_estimators_ or None
-        if ranker.engine == "xgboost":
-            return replace(read_xgboost(content, rounds), feature_names=names)
-        trees = read_lightgbm(content)
-        return replace(trees.first_trees(rounds or trees.trees), feature_names=names)
-    if isinstance(ranker, BoostedRanker):
-        return _boosted(ranker, names)
-    if isinstance(ranker, LinearRanker):
-        return LinearModel(names, ranker.coef_)
-    if isinstance(ranker, NeuralRanker):
-        arrays = {name: np.asarray(value) for name, value in archive.arrays.items()}
-        # Layers and rectifiers alternate: the layers have even numbers.
-        numbers = sorted(int(name.split(".")[1]) for name in arrays if name.endswith(".weight"))
-        layers = tuple(
-            (arrays[f"weights.{number}.weight"], arrays[f"weights.{number}.bias"])
-            for number in numbers
-        )
-        return NetworkModel(names, ranker.mean_, ranker.scale_, layers)
-    if isinstance(ranker, CascadeRanker):
-        raise ArgumentError(
-            "a cascade ranks the documents of a query by votes, which no target can express",
-            hint="Export its base and its rerankers each.",
-        )
-    raise ArgumentError(
-        f"{type(ranker).__name__} cannot be exported",
-        hint="Export a tree, linear or neural ranker.",
-    )
-
-
-def _boosted(ranker: BoostedRanker, names: tuple[str, ...]) -> Model:
-    weights = ranker.estimator_weights_
-    if ranker.weak_ranker == "feature":
-        coefficients = np.zeros(len(names))
-        np.add.at(coefficients, ranker.feature_indices_, weights)
-        return LinearModel(names, coefficients)
-    # A threshold is a tree of one split: above it the weight, below it and for missing values 0.
-    stumps = zip(ranker.feature_indices_, ranker.thresholds_, weights, strict=True)
-    return concatenate_trees(
-        [
-            {
-                "feature": [feature, -1, -1], "threshold": [threshold, 0, 0], "left": [1, 0, 0],
-                "right": [2, 0, 0], "missing_left": [True, False, False], "value": [0, 0, weight],
-            }
-            for feature, threshold, weight in stumps
-        ],
-        names,
-    )  # fmt: skip
-
-
-def read_model(path: str | os.PathLike[str]) -> tuple[Model, Ranker | None, bytes]:
+def read_ranker(path: str | os.PathLike[str]) -> Ranker:
     """Read a ranker saved by Podium, or a model of LightGBM, XGBoost or CatBoost.
 
     LightGBM's text format, XGBoost's JSON and UBJ, and CatBoost's JSON are told apart by their
-    content. Also returns the ranker, if it is one, and the bytes of the file.
+    content.
     """
-    content = _content(path)
-    try:
-        if content.startswith(b"PK"):
-            ranker = load_ranker(BytesIO(content))
-            return model_of_ranker(ranker), ranker, content
-        return read_engine_model(content), None, content
-    except DataError as error:
-        raise error.at(path) from error
-
-
-def read_ranker(path: str | os.PathLike[str]) -> Ranker:
-    """Read what ``read_model`` reads, as a ranker that scores."""
     if Path(path).is_dir():
-        return load_ranker(path)  # which says what it is
-    content = _content(path)
+        return load_ranker(path)
     try:
-        if content.startswith(b"PK"):
-            return load_ranker(BytesIO(content))
-        return ModelRanker(read_engine_model(content), content)
+        return ranker_of_bytes(_content(path))
     except DataError as error:
         raise error.at(path) from error
+
+
+def ranker_of_bytes(content: bytes) -> Ranker:
+    """Return the ranker whose file has this content, as ``read_ranker`` does."""
+    if content.startswith(b"PK"):
+        return load_ranker(BytesIO(content))
+    return ModelRanker(read_engine_model(content), content)
 
 
 class ModelRanker(Ranker, abstract=True):
@@ -134,14 +50,16 @@ class ModelRanker(Ranker, abstract=True):
         content: The bytes of its file.
     """
 
+    scores_fast = False
+
     def __init__(self, model: TreeModel, content: bytes) -> None:
         self.model = model
         self.content = content
         names = model.feature_names
         if names == tuple(f"Column_{number}" for number in range(len(names))):
             names = numbered_names(len(names))  # LightGBM's names of columns without any
-        with self._fitting(names, not are_numbers(names), None):
-            pass
+        self.features_ = FittedFeatures(names, not are_numbers(names))
+        self.single_values = model.single_values
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return nothing: how it was trained is not known."""
@@ -151,6 +69,14 @@ class ModelRanker(Ranker, abstract=True):
     def to_bytes(self) -> bytes:
         """Return the bytes of the library's file."""
         return self.content
+
+    @property
+    def kind(self) -> str:
+        """The form of the model."""
+        return type(self.model).__name__
+
+    def _fitted_model(self) -> TreeModel:
+        return self.model
 
     def _predict(self, features: Floats) -> Doubles:
         return self.model.predict(features)

@@ -7,21 +7,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.export.coverage import coverage
-from podium.export.differences import Finding, other_findings, tree_findings
-from podium.export.explanations import explain_scores, explain_weights
-from podium.export.feature_names import shortened
-from podium.export.folder import REFERENCE, ExportFolder, GoldenRows
+from podium.export.differences import Finding, file_findings
+from podium.export.explanations import explain_scores
+from podium.export.folder import REFERENCE, ExportFolder, GoldenRows, TextInput
 from podium.export.live import LiveEngine
-from podium.export.reading import Model
 from podium.export.reference import read_reference
-from podium.export.rounding import rounding_bound
-from podium.export.scorers import LinearModel
 from podium.export.targets import TARGETS
 from podium.export.targets.base import EngineModel
-from podium.export.trees import TreeModel
+from podium.export.texts import TextGraph, compare_scores
 from podium.kernels import Doubles, Ints
+from podium.scorers.feature_names import shortened
+from podium.scorers.models import FittedModel
 
 _MALFORMED = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError)
 """What reading a file of another structure raises; a DataError is a ValueError."""
@@ -82,6 +80,8 @@ def verify_export(
     """
     export = folder if isinstance(folder, ExportFolder) else ExportFolder.open(folder)
     manifest = export.manifest
+    if manifest.texts is not None:
+        return _verify_texts(export, manifest.texts, engine)
     golden = export.golden_rows()
     reference = read_reference(export.read(REFERENCE))
     features = manifest.features
@@ -92,11 +92,8 @@ def verify_export(
         scores = written.predict(golden.values)
         off = _off(scores, golden.scores, tolerance)
         unchecked = [_NO_ENGINE]
-        if isinstance(reference, TreeModel) and isinstance(written.model, TreeModel):
-            target = TARGETS.named(manifest.target)
-            findings = tree_findings(reference, written, target, features, golden.values)
-        else:
-            findings = other_findings(reference, written, tuple(off.tolist()))
+        target = TARGETS.named(manifest.target)
+        findings = file_findings(reference, written, target, features, golden, off)
     else:
         scores = engine.score(export, golden.values)
         if scores.shape != golden.scores.shape:
@@ -122,21 +119,43 @@ def verify_export(
     )
 
 
-def score_tolerance(target: str, model: Model, values: Doubles) -> Doubles:
+def _verify_texts(
+    export: ExportFolder, texts: TextInput, engine: LiveEngine | None
+) -> Verification:
+    """Score the golden pairs of texts by the files of an export."""
+    if engine is not None:
+        raise ArgumentError("no engine scores texts", hint="Leave URL out.")
+    pairs, expected = export.golden_pairs()
+    tolerance = export.manifest.tolerance
+    scores = TextGraph.open(export.target_files(), texts, export.path).predict(pairs)
+    changed = export.changed_files()
+    findings = [Finding(f"{name} is not as it was written", ()) for name in changed]
+    findings += compare_scores(scores, pairs, expected, tolerance)
+    return Verification(
+        rows=len(pairs),
+        off=tuple(_off(scores, expected, np.full(len(pairs), tolerance)).tolist()),
+        largest=float(np.abs(scores - expected).max(initial=0.0)),
+        tolerance=tolerance,
+        findings=tuple(findings),
+        changed=tuple(changed),
+    )
+
+
+def score_tolerance(target: str, model: FittedModel, values: Doubles) -> Doubles:
     """Return how far a target's score of each row may be from the ranker's own, by rounding."""
     writer = TARGETS.named(target)
     engine = np.float32 if writer.single_precision else np.float64
-    own = np.float32 if getattr(model, "single_precision", False) else np.float64
-    bound = rounding_bound(model, values, engine) + rounding_bound(model, values, own)
-    if isinstance(model, TreeModel) and writer.single_scores and not writer.single_precision:
+    own = np.float32 if model.single_precision else np.float64
+    bound = model.rounding_bound(values, engine) + model.rounding_bound(values, own)
+    if writer.single_scores and not writer.single_precision:
         # The score alone is rounded, after a constant was added that makes none negative.
-        bound += 2 * _HALF_STEP * model.largest_score()
+        bound += 2 * _HALF_STEP * model.largest_shift
     return bound
 
 
 def _compare_live(
     export: ExportFolder,
-    reference: Model,
+    reference: FittedModel,
     golden: GoldenRows,
     scores: Doubles,
     tolerance: Doubles,
@@ -150,11 +169,7 @@ def _compare_live(
     off = far = _off(scores, golden.scores, tolerance)
     if written.single_precision:  # its arithmetic is known: nothing is left to rounding
         off = np.union1d(off, np.flatnonzero(scores != written.predict(golden.values)))
-    findings = []
-    if isinstance(reference, TreeModel):
-        findings = explain_scores(reference, features, golden.values, scores, far, tolerance)
-    elif isinstance(reference, LinearModel):
-        findings = explain_weights(reference, features, golden.values, scores, far)
+    findings = explain_scores(reference, features, golden.values, scores, far, tolerance)
     if len(off) and not len(far):
         text = (
             "the last digits of scores differ: a number was changed a little, or the engine adds "

@@ -7,13 +7,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from podium.data import Dataset
+from podium.data.json_lines import json_line
 from podium.errors import ArgumentError, DataError
-from podium.export.feature_names import shortened
 from podium.export.folder import (
     NAME,
     REFERENCE,
@@ -24,15 +24,17 @@ from podium.export.folder import (
     write_folder,
 )
 from podium.export.golden import golden_values
-from podium.export.reading import Model, model_of_ranker, read_model
+from podium.export.reading import read_ranker
 from podium.export.reference import reference_bytes
-from podium.export.scorers import LinearModel
 from podium.export.targets import TARGETS
-from podium.export.targets.base import EngineModel, Request, engine_names
-from podium.export.trees import TreeModel
+from podium.export.targets.base import EngineModel, Request, Target, engine_names
+from podium.export.texts import TEXT_TOLERANCE, compare_scores, text_graph
 from podium.export.verifying import score_tolerance
 from podium.kernels import Doubles, Floats
 from podium.rankers import Ranker
+from podium.scorers.feature_names import shortened
+from podium.scorers.models import FittedModel
+from podium.scorers.single_precision import as_single
 
 
 @dataclass(frozen=True)
@@ -95,18 +97,18 @@ def export_ranker(
         ['f1']
     """
     options = options or ExportSettings()
-    if isinstance(ranker, Ranker):
-        fitted: Ranker | None = ranker
-        model, content = model_of_ranker(ranker), ranker.to_bytes()
-    else:
-        model, fitted, content = read_model(ranker)
+    fitted = ranker if isinstance(ranker, Ranker) else read_ranker(ranker)
     writer = TARGETS.named(target)
     if not NAME.fullmatch(options.model_name):
         raise ArgumentError(
             f"{shortened(repr(options.model_name))} cannot be the name of a model",
             hint="Use letters, digits and underscores, no digit first.",
         )
-    definitions = None if fitted is None else fitted.definitions_hash_
+    inputs = [*options.inputs, *([] if fitted is ranker else [ranker])]
+    if not fitted.reads_features:
+        return _export_texts(fitted, writer, folder, options, inputs)
+    model = fitted.fitted_model()
+    definitions = fitted.definitions_hash_
     if definitions and writer.computes_features and not (options.extractors or options.fields):
         raise ArgumentError(
             f"the ranker's features follow definitions ({definitions[:12]}), and {writer.title} "
@@ -129,7 +131,7 @@ def export_ranker(
         model,
         most_rows=options.golden_rows,
         sample=options.sample,
-        can_miss=not options.never_missing and not isinstance(model, LinearModel),
+        can_miss=not options.never_missing and model.takes_missing,
         negative=writer.negative_values,
         unlike=written.unlike,
     )
@@ -141,7 +143,7 @@ def export_ranker(
     )
     engine_model = writer.read(written.files, features)
     values = _with_defaults(values, engine_model.absent, features)
-    scores = _scores(fitted, model, values)
+    scores = _scores(fitted, values)
     tolerance = score_tolerance(writer.name, model, values)
     manifest = ExportManifest(
         target=writer.name,
@@ -149,8 +151,8 @@ def export_ranker(
         model_name=request.model_name,
         features=features,
         ranker={
-            "kind": type(fitted or model).__name__,
-            "sha256": hashlib.sha256(content).hexdigest(),
+            "kind": fitted.kind,
+            "sha256": hashlib.sha256(fitted.to_bytes()).hexdigest(),
         },
         tolerance=float(tolerance.max(initial=0.0)),
         measure=dict(options.measure),
@@ -161,27 +163,70 @@ def export_ranker(
     )
     files = {**written.files, REFERENCE: reference_bytes(model)}
     _check(writer.title, engine_model, GoldenRows(values, scores), tolerance)
-    inputs = [*options.inputs, *([] if isinstance(ranker, Ranker) else [ranker])]
-    return write_folder(folder, manifest, GoldenRows(values, scores), files, inputs)
+    return write_folder(folder, manifest, GoldenRows(values, scores).lines(), files, inputs)
 
 
-def _early_stop(model: Model) -> tuple[str, ...]:
-    unused = model.unused if isinstance(model, TreeModel) else 0
-    if not unused:
+def _export_texts(
+    ranker: Any,
+    writer: Target,
+    folder: str | os.PathLike[str],
+    options: ExportSettings,
+    inputs: Sequence[str | os.PathLike[str]],
+) -> ExportFolder:
+    """Write a text ranker as a graph, with pairs of texts that prove that it scores the same.
+
+    Raises:
+        ArgumentError: If the folder is that of the ranker, or its weights are too large.
+        DataError: If the graph scores pairs of texts otherwise, or ranks others first.
+    """
+    if not writer.takes_texts:
+        raise ArgumentError(f"{writer.name} cannot score texts", hint="Give --to onnx.")
+    if any(os.path.realpath(path) == os.path.realpath(folder) for path in inputs):
+        raise ArgumentError(f"{folder} is the ranker's own folder", hint="Name another folder.")
+    graph, pairs, scores = text_graph(ranker)
+    manifest = ExportManifest(
+        target=writer.name,
+        engine_version=options.engine_version or writer.default_version,
+        model_name=options.model_name,
+        features=(),
+        ranker={"kind": ranker.kind, "sha256": hashlib.sha256(ranker.to_bytes()).hexdigest()},
+        tolerance=TEXT_TOLERANCE * max(1.0, float(np.abs(scores).max())),
+        versions={
+            "podium": version("podium-rank"),
+            **_versions((*writer.packages, "torch", "transformers")),
+        },
+        golden={"rows": len(scores)},
+        texts=graph.texts,
+    )
+    findings = compare_scores(graph.predict(pairs), pairs, scores, manifest.tolerance)
+    if findings:
+        raise DataError(
+            "the graph does not score as the ranker does "
+            f"({'; '.join(finding.text for finding in findings)})",
+            path=folder,
+            hint="Report this as an error of Podium, with the ranker's architecture.",
+        )
+    lines = [
+        json_line({"query": query, "document": document, "score": score})
+        for (query, document), score in zip(pairs, scores.tolist(), strict=True)
+    ]
+    files = [path for path in inputs if not Path(path).is_dir()]
+    return write_folder(folder, manifest, b"".join(lines), graph.files, files)
+
+
+def _early_stop(model: FittedModel) -> tuple[str, ...]:
+    if not model.unused:
         return ()
     return (
-        f"The model was stopped early: its {unused} trees after the best iteration are left out, "
-        "as by XGBRanker.predict and unlike Booster.predict without iteration_range.",
+        f"The model was stopped early: its {model.unused} trees after the best iteration are left "
+        "out, as by XGBRanker.predict and unlike Booster.predict without iteration_range.",
     )
 
 
-def _scores(fitted: Ranker | None, model: Model, values: Doubles) -> Doubles:
-    if fitted is None or not len(values):
-        return model.predict(values)
-    rows = Dataset.from_arrays(
-        values, labels=np.zeros(len(values)), group=[len(values)], feature_names=model.feature_names
-    )
-    return fitted.predict(rows)
+def _scores(fitted: Ranker, values: Doubles) -> Doubles:
+    if not len(values):
+        return np.empty(0)
+    return fitted.score_query(as_single(values) if fitted.single_values else values)
 
 
 def _by_engine_name(

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from podium.errors import ArgumentError
-from podium.export.feature_names import feature_set_name
+from podium.export.folder import feature_set_name
 from podium.features.definition import (
     EngineSource,
     FeatureDefinition,

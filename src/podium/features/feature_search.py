@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from podium.errors import ArgumentError, DataError
-from podium.export.feature_names import feature_set_name
+from podium.export.folder import feature_set_name
 from podium.export.live.opensearch import stored_features as opensearch_features
 from podium.export.live.solr import stored_features as solr_features
 from podium.features.definition import EngineSource

@@ -18,10 +18,8 @@ from podium.errors import ArgumentError, DataError
 from podium.export.folder import REFERENCE, ExportFolder
 from podium.export.live.http_client import EngineClient
 from podium.export.live.versions import version_name
-from podium.export.reading import Model
 from podium.export.reference import read_reference
 from podium.export.targets.base import EngineModel
-from podium.export.trees import TreeModel
 from podium.export.verifying import read_written, score_tolerance
 from podium.features.feature_log import check_feature_set, send
 from podium.features.feature_search import MOST_DOCUMENTS, EngineRequest, FeatureSearch
@@ -140,7 +138,7 @@ class _Check:
     ) -> None:
         self._search, self._depth, self._top, self._name = search, depth, top, model
         self._target = export.manifest.target
-        self._reference: Model = read_reference(export.read(REFERENCE))
+        self._reference = read_reference(export.read(REFERENCE))
         self._written: EngineModel = read_written(export)
         names = search.definitions.names
         unknown = [each.name for each in export.manifest.features if each.name not in names]
@@ -192,9 +190,8 @@ class _Check:
         rows = self._rows(query, documents)[:, self._columns].astype(np.float64)
         scores = self._written.predict(rows).tolist()
         bounds = score_tolerance(self._target, self._reference, rows).tolist()
-        if isinstance(self._written.model, TreeModel):
-            leaves = self._written.model.leaves(self._written.tree_rows(rows))
-            self._reached.update(np.unique(leaves).tolist())
+        reached = self._written.model.reached_leaves(self._written.tree_rows(rows))
+        self._reached.update(reached.tolist())
         pairs = zip(scores, bounds, strict=True)
         return dict(zip((each.id for each in documents), pairs, strict=True))
 
@@ -234,12 +231,11 @@ class _Check:
             "what changed since the ranker's data were logged: both sides read the engine's "
             "documents and analyzers as they are now"
         ]
-        if isinstance(self._written.model, TreeModel):
-            leaves = int((self._written.model.feature < 0).sum())
-            if len(self._reached) < leaves:
-                unchecked.append(
-                    f"{leaves - len(self._reached)} of {leaves} leaves: no candidate reaches them"
-                )
+        leaves = self._written.model.leaf_count or 0
+        if len(self._reached) < leaves:
+            unchecked.append(
+                f"{leaves - len(self._reached)} of {leaves} leaves: no candidate reaches them"
+            )
         if self._counts["empty"]:
             unchecked.append(f"{self._counts['empty']} queries without a candidate")
         if self._unscored:

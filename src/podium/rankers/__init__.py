@@ -9,12 +9,13 @@ try:
 except ImportError as error:
     raise MissingPackageError("scikit-learn", extra="rankers") from error
 
-from podium.rankers.base import FitInterrupted, NotFittedError, Ranker, load_ranker
+from podium.rankers.base import FitInterrupted, NotFittedError, Ranker
 from podium.rankers.boosted import BoostedRanker
 from podium.rankers.cascade import CascadeRanker
 from podium.rankers.distillation import teacher_labels
 from podium.rankers.explanation import Explanation, PairExplanation
 from podium.rankers.linear import LinearRanker
+from podium.rankers.loading import load_ranker
 from podium.rankers.neural import NeuralRanker
 from podium.rankers.staged import Stage, StagedRanker
 from podium.rankers.trees import TreeRanker
@@ -64,11 +65,6 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that exist
 
             return CrossEncoderLoss
         if name in ("TextEmbedder", "TextRanker", "out_of_fold_scores"):
-            try:
-                import torch as _torch  # noqa: F401
-                import transformers as _transformers  # noqa: F401
-            except ImportError as error:
-                raise MissingPackageError("transformers and torch", extra="text") from error
             from podium.rankers import text, text_embedder
 
             return getattr(text_embedder if name == "TextEmbedder" else text, name)

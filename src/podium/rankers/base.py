@@ -1,4 +1,4 @@
-"""The base class of rankers: fitting by query, predicting, ranking, saving."""
+"""The base class of rankers: fitting by query, predicting, ranking, explaining, saving."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from inspect import signature
-from io import BytesIO
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Never, Self
 
 import numpy as np
@@ -16,47 +14,42 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn import exceptions
 from sklearn.base import BaseEstimator
 
-from podium.data import Dataset, Rankings, ShardSet
-from podium.data.columns import are_numbers, column_names
-from podium.data.definitions_hash import checked_hash, require_same_definitions
+from podium.data import Dataset, Rankings
+from podium.data.columns import are_numbers
 from podium.data.frames import html_table
-from podium.data.numbers import infinite_feature
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss, parse_loss
-from podium.measures import Measure, evaluate, parse_measure
-from podium.rankers.categories import Categories, find_categories
+from podium.measures import Measure, parse_measure
 from podium.rankers.communicator import SINGLE_PROCESS, Communicator
-from podium.rankers.explanation import Explanation, adding_up, query_documents
-from podium.rankers.feature_columns import aligned_dataset, aligned_matrix, require_same_count
+from podium.rankers.explanation import Explanation, explain_features
 from podium.rankers.fit_arguments import (
-    EvalSet,
     check_callbacks,
     refuse_unknown_arguments,
     validation_arguments,
 )
 from podium.rankers.fit_progress import FitProgress, Progress
-from podium.rankers.query_column import QUERY_COLUMN, with_query_column, without_query_column
+from podium.rankers.inputs import FittedFeatures
 from podium.rankers.sample_weights import (
     FitWeights,
     SampleWeight,
     fit_weights,
     without_zero_weights,
 )
-from podium.rankers.sparse_rows import SparseMatrix, SparseRows, is_sparse, sparse_matrix
-from podium.rankers.storage import Archive, archive_bytes, read_archive, write_archive
+from podium.rankers.sparse_rows import SparseMatrix, SparseRows, is_sparse
+from podium.rankers.storage import Archive, archive_bytes, write_archive
 from podium.rankers.training_data import (
     EvalSets,
+    InputRules,
     TrainingData,
-    ValidationSets,
-    aligned_validation,
-    as_training_data,
     definitions_hash,
-    feature_rows,
-    join_sets,
     require_preferences,
+    scored_data,
 )
+from podium.rankers.validation_monitor import mean_value
 from podium.registry import Registry
+from podium.scorers.feature_names import check_feature_names
+from podium.scorers.models import FittedModel
 
 if TYPE_CHECKING:
     from podium.reports.figure import Figure
@@ -102,14 +95,48 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     KINDS: ClassVar[Registry[type[Ranker]]] = Registry("ranker")
 
+    reads_features: bool = True
+    """Whether it scores documents by features."""
+
+    reads_texts: bool = False
+    """Whether it scores them by their texts."""
+
+    whole_queries: ClassVar[bool] = False
+    """Whether the score of a document depends on the other documents of its query."""
+
     takes_sparse: ClassVar[bool] = False
     """Whether it reads sparse matrices of SciPy without making them dense."""
+
+    takes_categories: ClassVar[bool] = False
+    """Whether categorical columns of a data frame may be features."""
+
+    takes_weights: ClassVar[bool] = False
+    """Whether ``fit`` takes ``sample_weight``; then ``_fit`` takes ``weights``."""
+
+    has_loss: ClassVar[bool] = False
+    """Whether it minimizes its parameter ``loss``."""
 
     measures_steps: ClassVar[bool] = True
     """Whether validation queries are measured after each step."""
 
     streams: ClassVar[bool] = False
     """Whether it reads a shard set block by block instead of loading the whole set."""
+
+    single_values: bool = True
+    """Whether it compares single-precision numbers, as rankers do that Podium trained."""
+
+    scores_fast: ClassVar[bool] = True
+    """Whether its own code is the fastest for the documents of one query; if not, ``podium serve``
+    scores by its ``fitted_model``."""
+
+    importance: ClassVar[tuple[str, str] | None] = None
+    """The attribute with the importance of features, and what that is."""
+
+    extra: ClassVar[str] = "rankers"
+    """What has to be installed to score with it: ``podium-rank[extra]``."""
+
+    limits: ClassVar[tuple[str, ...]] = ()
+    """What a model card says of the documents that it cannot score, or scores otherwise."""
 
     # What scikit-learn's metadata routing passes on without a request.
     __metadata_request__fit: ClassVar = dict.fromkeys(
@@ -122,11 +149,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     __metadata_request__score: ClassVar = dict.fromkeys(("qid", "group", "sample_weight"), True)
 
     loss: Loss | str
-    n_features_in_: int
-    feature_names_: tuple[str, ...]
-    categories_: dict[str, list[str]]
-    definitions_hash_: str | None
-    _named: bool
+    measure: str | Measure = "nDCG@10"
+    features_: FittedFeatures
+    evals_result_: dict[str, dict[str, list[float]]]
 
     def __init_subclass__(cls, *, abstract: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -183,27 +208,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self.check_parameters()
         eval_sets = validation_arguments(eval_set, eval_qid, eval_group, eval_names, (X, y))
         check_callbacks(callbacks, has_validation=bool(eval_sets))
-        X, qid = with_query_column(X, qid, group)
-        self._require_readable(X)
-        categories = find_categories(X)
-        if categories and not self._takes_categories():
-            raise self._no_categories(next(iter(categories)))
-        data = as_training_data(X, y, qid, group, categories)
-        names = tuple(data.feature_names)
-        validation = {
-            name: aligned_validation(
-                self._validation_data(each, categories), names, definitions_hash(data)
-            )
-            for name, each in eval_sets.items()
-        }
-        require_preferences(data, "training")
-        held_out = sets = None
-        if validation:
-            for each in validation.values():
-                require_preferences(each, "validation")
-            training = frozenset(name for name, each in eval_sets.items() if each.is_training)
-            sets = ValidationSets({name: len(each) for name, each in validation.items()}, training)
-            held_out = join_sets(validation) if self.measures_steps else validation[sets.deciding]
+        data, validation, sets, qid, features = self._rules().fit_inputs(
+            X, y, qid, group, eval_sets
+        )
         options: dict[str, Any] = {}
         if sample_weight is not None:
             if isinstance(data, SparseRows):
@@ -214,73 +221,63 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             require_preferences(data, "training")
             self._check_weights(weights)
             options["weights"] = weights
-        named = not isinstance(X, Dataset | ShardSet) and column_names(X) is not None
-        with self._fitting(names, named or not are_numbers(names), definitions_hash(data)):
-            self.categories_ = categories
+        with self._fitting(features):
             following = FitProgress(self, sets, callbacks or (), progress)
-            self._fit(data, held_out, following, **options)
+            self._fit(data, validation, following, **options)
         return self
 
-    def _require_readable(self, X: object) -> None:
-        if is_sparse(X) and not self.takes_sparse:
-            raise ArgumentError(
-                f"{type(self).__name__} does not take sparse matrices",
-                hint="Use LinearRanker, or give X.toarray() if that fits in memory.",
-            )
-
-    def _takes_categories(self) -> bool:
-        """Whether categorical columns of a data frame may be features."""
-        return False
-
-    def _no_categories(self, column: str) -> DataError:
-        return DataError(
-            f"column {column!r} is of categories, which this {type(self).__name__} does not take",
-            hint="Encode them, as by sklearn.preprocessing.OneHotEncoder, or use TreeRanker with "
-            "LightGBM.",
+    def _rules(self) -> InputRules:
+        return InputRules(
+            type(self).__name__, self.takes_sparse, self.takes_categories, self.measures_steps
         )
-
-    def _validation_data(self, eval_set: EvalSet, categories: Categories) -> TrainingData:
-        X, qid = with_query_column(eval_set.X, eval_set.qid, eval_set.group)
-        self._require_readable(X)
-        if qid is None and eval_set.group is None and not isinstance(X, Dataset | ShardSet):
-            raise ArgumentError(
-                "the rows of eval_set are not grouped by query",
-                hint="Give either eval_qid=[qid] or eval_group=[group], one for each set.",
-            )
-        return as_training_data(X, eval_set.y, qid, eval_set.group, categories)
 
     def _check_weights(self, weights: FitWeights) -> None:
         """Raise an ArgumentError for weights that the ranker or its loss cannot use."""
-        if "weights" not in signature(self._fit).parameters:
+        if not self.takes_weights:
             raise ArgumentError(
                 f"{type(self).__name__} does not support sample_weight", hint="Leave it out."
             )
-        if hasattr(self, "loss") and self.loss_function().row_weighting is None:
+        if self.has_loss and self.loss_function().row_weighting is None:
             weights.require_queries_only(repr(self.loss_function()))
 
     @contextmanager
-    def _fitting(
-        self, names: tuple[str, ...], named: bool, definitions: str | None
-    ) -> Iterator[None]:
+    def _fitting(self, features: FittedFeatures) -> Iterator[None]:
         """Set the features during a fit, and unset them if it fails."""
-        if not names:
+        if not features.names:
             raise DataError("there is no feature to learn from", hint="Give at least one.")
-        self.feature_names_, self.n_features_in_, self._named = names, len(names), named
-        self.categories_, self.definitions_hash_ = {}, definitions
-        self.evals_result_: dict[str, dict[str, list[float]]] = {}
+        self.features_, self.evals_result_ = features, {}
         try:
             yield
         except FitInterrupted:
             raise
         except BaseException:
-            del self.feature_names_, self.n_features_in_, self._named, self.categories_
-            del self.definitions_hash_
+            del self.features_
             raise
+
+    @property
+    def feature_names_(self) -> tuple[str, ...]:
+        """The features' names, or their numbers from 1."""
+        return self.features_.names
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of features."""
+        return len(self.features_.names)
+
+    @property
+    def categories_(self) -> dict[str, list[str]]:
+        """The categories of each categorical feature, in the order of their codes."""
+        return self.features_.categories
+
+    @property
+    def definitions_hash_(self) -> str | None:
+        """The hash of the definitions that the features follow, or None."""
+        return self.features_.definitions_hash
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
         """The features' names; as in scikit-learn, not defined if columns only had numbers."""
-        if not hasattr(self, "feature_names_") or not self._named:
+        if not self.features_.named:
             raise AttributeError("feature_names_in_")
         return np.array(self.feature_names_, dtype=object)
 
@@ -295,25 +292,55 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """
         self._require_fitted()
         if isinstance(X, Dataset):
-            return self._predict(self._aligned(X).features)
-        self._require_readable(X)
+            return self._predict(self.features_.data_set(X).features)
+        self._rules().require_readable(X)
         if is_sparse(X):
-            return self._predict_sparse(self._checked_sparse(X))
-        return self._predict(self._checked_matrix(X))
+            return self._predict_sparse(self.features_.sparse(X))
+        return self._predict(self.features_.matrix(X))
 
-    def _checked_sparse(self, X: Any) -> Any:
-        matrix = sparse_matrix(X)
-        require_same_count(matrix.shape[1], self.n_features_in_)
-        return matrix
+    def score_query(
+        self,
+        rows: Any,
+        pairs: Sequence[tuple[str, str]] = (),  # noqa: ARG002
+    ) -> Doubles:
+        """Score the documents of one query, without checks.
 
-    def _checked_matrix(self, X: Any) -> Floats:
-        """Return the rows of an array or data frame with columns in the order of the fit."""
-        if QUERY_COLUMN not in self.feature_names_:
-            X = without_query_column(X)
-        matrix = feature_rows(X, self.categories_)
-        if np.isinf(matrix).any():
-            raise infinite_feature()
-        return aligned_matrix(X, matrix, self.feature_names_, self._named)
+        Args:
+            rows: Their features, in the order of the fit.
+            pairs: The query and each document as texts, for rankers with ``reads_texts``.
+        """
+        return self._predict(rows)
+
+    def fitted_model(self) -> FittedModel:
+        """Return the fitted model as data, which is exported, served and explained.
+
+        Example:
+            >>> from podium.rankers import LinearRanker
+            >>> ranker = LinearRanker("ListNet()").fit([[1.0], [2.0]], [0, 1], group=[2])
+            >>> ranker.fitted_model().feature_names
+            ('1',)
+
+        Raises:
+            ArgumentError: If no model of a known form scores as the ranker does.
+        """
+        self._require_fitted()
+        check_feature_names(self.feature_names_)
+        return self._fitted_model()
+
+    def _fitted_model(self) -> FittedModel:
+        raise ArgumentError(
+            f"{type(self).__name__} cannot be exported",
+            hint="Export a tree, linear or neural ranker.",
+        )
+
+    def facts(self) -> dict[str, str]:
+        """Return what a model card says of the size of the fitted model."""
+        return {}
+
+    @property
+    def kind(self) -> str:
+        """What it is, for people and manifests: its class."""
+        return type(self).__name__
 
     def explain(
         self, X: ArrayLike | SparseMatrix | Dataset, *, query: str | None = None
@@ -346,44 +373,18 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             (True, 0.0)
         """
         self._require_fitted()
+        self._rules().require_readable(X)
         # A number would be taken for the position of a query.
-        return self._explain(self._one_query(X, None if query is None else str(query)))
-
-    def _one_query(self, X: Any, query: str | None) -> Dataset:
-        """Return the rows of one query, with features in the order of the fit."""
-        if isinstance(X, ShardSet):
-            raise ArgumentError("explain needs a data set in memory", hint="Give X.load().")
-        if not isinstance(X, Dataset):
-            self._require_readable(X)
-            _, qid = with_query_column(X, None, None)
-            if is_sparse(X):
-                matrix = self._checked_sparse(X).toarray().astype(np.float32)
-            else:
-                matrix = self._checked_matrix(X)
-            groups: dict[str, Any] = {"qid": qid}
-            if qid is None:
-                groups = {"group": [len(matrix)], "query_ids": ["" if query is None else query]}
-            X = Dataset.from_arrays(
-                matrix, np.zeros(len(matrix)), feature_names=self.feature_names_, **groups
-            )
-        if query is None:
-            if len(X) != 1:
-                raise ArgumentError(
-                    f"there are {len(X)} queries", hint="Name the one to explain: query=."
-                )
-            return aligned_dataset(X, self.feature_names_)
-        return aligned_dataset(X.select([query]), self.feature_names_)
+        return self._explain(self.features_.one_query(X, None if query is None else str(query)))
 
     def _explain(self, data: Dataset) -> Explanation:
-        scores = self.predict(data)
-        return Explanation(
-            *query_documents(data),
-            self.feature_names_,
-            scores,
-            adding_up(self._contributions(data.features), scores, type(self).__name__),
-            data.features.astype(np.float64),
-            self.contribution_method(),
+        return explain_features(
+            data,
+            self.predict(data),
+            self._contributions(data.features),
             self.categories_,
+            ranker=type(self).__name__,
+            method=self.contribution_method(),
         )
 
     def _contributions(self, _features: Floats) -> Doubles:
@@ -396,13 +397,6 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def contribution_method(self) -> str:
         """Return how contributions of features are defined, as a phrase."""
         return "the ranker's own contributions"
-
-    def _aligned(self, data: Dataset) -> Dataset:
-        """Return data with the columns of the fit; a DataError if they are defined otherwise."""
-        require_same_definitions(
-            self.definitions_hash_, data.definitions_hash, "the ranker", "the data"
-        )
-        return aligned_dataset(data, self.feature_names_)
 
     def _repr_html_(self) -> str:
         # scikit-learn's diagram loads styles and scripts; parameters in a table say as much.
@@ -417,7 +411,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "n_features_in_")
+        return "features_" in vars(self)
 
     def _require_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
@@ -452,30 +446,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         ``sample_weight``, one per query or the same for all rows of a query, it is the weighted
         mean.
         """
-        X, qid = with_query_column(X, qid, group)
-        if qid is None and group is None and not isinstance(X, Dataset | ShardSet):
-            raise ArgumentError(
-                "score needs the query of each row",
-                hint="Give qid= or group=. For scikit-learn's searches and cross-validation, call "
-                "sklearn.set_config(enable_metadata_routing=True), or give a data frame with a "
-                f"column {QUERY_COLUMN!r}.",
-            )
         self._require_fitted()
-        self._require_readable(X)
-        data = as_training_data(X, y, qid, group, self.categories_)
-        if isinstance(data, ShardSet):
-            raise ArgumentError("score needs a data set in memory", hint="Use podium.measures.")
-        measure: str | Measure = getattr(self, "measure", "nDCG@10")
-        if isinstance(data, SparseRows):
-            data, scores = data.queries, self.predict(data.features)
-        else:
-            scores = self.predict(data)
+        data, features, qid = scored_data(self._rules(), X, y, qid, group, self.categories_)
         weights = None
         if sample_weight is not None:
             weights = fit_weights(sample_weight, data, qid)
-            weights.require_queries_only(f"the mean of {measure}")
-        value = mean_value(measure, data, scores, None if weights is None else weights.queries)
-        return value if parse_measure(measure).larger_is_better else -value
+            weights.require_queries_only(f"the mean of {self.measure}")
+        of_queries = None if weights is None else weights.queries
+        value = mean_value(self.measure, data, self.predict(features), of_queries)
+        return value if parse_measure(self.measure).larger_is_better else -value
 
     def plot(self, kind: Literal["learning curve", "importance"] = "learning curve") -> Figure:
         """Draw the fitted ranker: an SVG picture that notebooks show, with ``save(path)``.
@@ -495,22 +474,19 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
         self._require_fitted()
         if kind == "learning curve":
-            measure: str | Measure = getattr(self, "measure", "nDCG@10")
-            better = parse_measure(measure).larger_is_better
-            return learning_curve(getattr(self, "evals_result_", {}), larger_is_better=better)
+            better = parse_measure(self.measure).larger_is_better
+            history = vars(self).get("evals_result_", {})
+            return learning_curve(history, larger_is_better=better)
         if kind != "importance":
             raise ArgumentError(f"kind is {kind!r}", hint="Give 'learning curve' or 'importance'.")
-        for attribute, what in (
-            ("feature_importances_", "Importance of features"),
-            ("coef_", "Weights of features"),
-        ):
-            if hasattr(self, attribute):
-                values = np.asarray(getattr(self, attribute), np.float64)
-                return importance_bars(self.feature_names_, values, what)
-        raise ArgumentError(
-            f"{type(self).__name__} has no importance of features",
-            hint="Use TreeRanker or LinearRanker.",
-        )
+        if self.importance is None:
+            raise ArgumentError(
+                f"{type(self).__name__} has no importance of features",
+                hint="Use TreeRanker or LinearRanker.",
+            )
+        attribute, what = self.importance
+        values = np.asarray(getattr(self, attribute), np.float64)
+        return importance_bars(self.feature_names_, values, what)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the fitted ranker without pickle; equal rankers give equal bytes."""
@@ -528,24 +504,17 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             for name, value in self.get_params(deep=False).items()
             if not _rankers_in(value)  # those are saved with the fitted model
         }
-        metadata = {
-            "parameters": parameters,
-            "feature_names": list(self.feature_names_),
-            "has_feature_names": self._named,
-        }
-        if self.categories_:
-            metadata["categories"] = self.categories_
-        if self.definitions_hash_ is not None:
-            metadata["definitions_hash"] = self.definitions_hash_
-        kind = type(self).__name__
-        return Archive(kind, metadata | fitted.metadata, fitted.arrays, fitted.blobs)
+        metadata = {"parameters": parameters, **self.features_.metadata(), **fitted.metadata}
+        return Archive(type(self).__name__, metadata, fitted.arrays, fitted.blobs)
+
+    @classmethod
+    def from_archive(cls, archive: Archive) -> Self:
+        """Return the ranker whose ``archive`` it is; any error of Python's for another archive."""
+        return cls(**archive.metadata["parameters"]).restore(archive)
 
     def restore(self, archive: Archive) -> Self:
         """Become fitted as the ranker whose ``archive`` it is; parameters stay as they are."""
-        names = tuple(map(str, archive.metadata["feature_names"]))
-        definitions = checked_hash(archive.metadata.get("definitions_hash"))
-        with self._fitting(names, bool(archive.metadata["has_feature_names"]), definitions):
-            self.categories_ = _checked_categories(archive.metadata.get("categories", {}), names)
+        with self._fitting(FittedFeatures.from_metadata(archive.metadata)):
             self._restore(archive)
         return self
 
@@ -559,30 +528,34 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             )
         return loss
 
-    @abstractmethod
+    # A ranker of features defines these four:
+
     def _fit(
         self, data: TrainingData, validation: TrainingData | None, progress: Progress | None
     ) -> None:
         """Fit the scorer to checked data.
 
-        A ranker that supports ``sample_weight`` takes ``weights: FitWeights | None = None`` too.
+        A ranker with ``takes_weights`` takes ``weights: FitWeights | None = None`` too.
         """
-
-    @abstractmethod
-    def _predict(self, features: Floats) -> Doubles:
-        """Score checked features."""
-
-    def _predict_sparse(self, features: Any) -> Doubles:
-        """Score checked sparse features; only called if ``takes_sparse``."""
         raise NotImplementedError
 
-    @abstractmethod
+    def _predict(self, features: Floats) -> Doubles:
+        """Score checked features."""
+        raise NotImplementedError
+
     def _archive(self) -> Archive:
         """Return the fitted model, without the parameters and the features' names."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _restore(self, archive: Archive) -> None:
         """Restore the fitted model that ``_archive`` returned."""
+        raise NotImplementedError
+
+    # And one that reads sparse matrices this one, too:
+
+    def _predict_sparse(self, features: Any) -> Doubles:
+        """Score checked sparse features."""
+        raise NotImplementedError
 
 
 class DistributedRanker(Ranker, abstract=True):
@@ -615,7 +588,8 @@ class DistributedRanker(Ranker, abstract=True):
         """
         self.check_parameters()
         names = tuple(data.feature_names)
-        with self._fitting(names, not are_numbers(names), definitions_hash(data)):
+        features = FittedFeatures(names, not are_numbers(names), {}, definitions_hash(data))
+        with self._fitting(features):
             self._fit(data, eval_set, progress, communicator)
         return self
 
@@ -630,29 +604,6 @@ class DistributedRanker(Ranker, abstract=True):
         """Fit the scorer to checked data."""
 
 
-def load_ranker(source: str | os.PathLike[str] | BytesIO) -> Ranker:
-    """Load a ranker saved by ``Ranker.save``, from its file or its bytes.
-
-    Example:
-        >>> from podium.rankers import LinearRanker
-        >>> ranker = LinearRanker("ListNet()").fit([[1.0], [2.0]], [0, 1], group=[2])
-        >>> load_ranker(BytesIO(ranker.to_bytes()))
-        LinearRanker(loss='ListNet()')
-    """
-    archive = read_archive(source)
-    kind = Ranker.KINDS.get(archive.kind)
-    try:
-        if kind is None:
-            raise KeyError(archive.kind)
-        return kind(**archive.metadata["parameters"]).restore(archive)
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataError(
-            f"is not a ranker of this Podium ({error})",
-            path=None if isinstance(source, BytesIO) else source,
-            hint="Train and save it again.",
-        ) from error
-
-
 def nested_rankers(ranker: Ranker) -> list[Ranker]:
     """Return the rankers that are parameters of a ranker, such as those of a cascade."""
     values = ranker.get_params(deep=False).values()
@@ -662,23 +613,3 @@ def nested_rankers(ranker: Ranker) -> list[Ranker]:
 def _rankers_in(value: object) -> list[Ranker]:
     items = value if isinstance(value, list | tuple) else [value]
     return [item for item in items if isinstance(item, Ranker)]
-
-
-def mean_value(
-    measure: str | Measure, data: Dataset, scores: Doubles, sample_weight: Doubles | None = None
-) -> float:
-    """Return the mean of a measure over the queries that have a value.
-
-    The measure is passed on unparsed: another tool's name for it implies that tool's conventions.
-    """
-    return float(evaluate(measure, data, scores, sample_weight=sample_weight).means[measure])
-
-
-def _checked_categories(content: Any, names: tuple[str, ...]) -> dict[str, list[str]]:
-    """Return the categories of a saved ranker; raise a ValueError if they are malformed."""
-    if not isinstance(content, dict) or not set(content) <= set(names):
-        raise ValueError("the categories are of other features")
-    for values in content.values():
-        if not isinstance(values, list) or not all(isinstance(each, str) for each in values):
-            raise ValueError("the categories are not strings")
-    return content

@@ -33,6 +33,8 @@ from podium.rankers.stumps import (
 )
 from podium.rankers.training_data import TrainingData, in_memory
 from podium.rankers.validation_monitor import ValidationMonitor
+from podium.scorers.models import LinearModel
+from podium.scorers.trees import TreeModel, concatenate_trees
 
 # A weak ranker without errors would get infinite weight.
 _MAX_EDGE = 1 - 1e-9
@@ -79,6 +81,8 @@ class BoostedRanker(Ranker):
         >>> ranker.feature_indices_.tolist()
         [1, 1, 1, 1, 1]
     """
+
+    takes_weights = True
 
     def __init__(
         self,
@@ -203,6 +207,28 @@ class BoostedRanker(Ranker):
     def contribution_method(self) -> str:
         """Return how contributions of features are defined, as a phrase."""
         return "the sum of the weak rankers of the feature"
+
+    def _fitted_model(self) -> LinearModel | TreeModel:
+        if self.weak_ranker == "feature":
+            return LinearModel(self.feature_names_, self._weights())
+        # A threshold is a tree of one split: above it the weight, below it and for missing values
+        # 0.
+        stumps = zip(self.feature_indices_, self.thresholds_, self.estimator_weights_, strict=True)
+        return concatenate_trees(
+            [
+                {
+                    "feature": [feature, -1, -1], "threshold": [threshold, 0, 0],
+                    "left": [1, 0, 0], "right": [2, 0, 0], "missing_left": [True, False, False],
+                    "value": [0, 0, weight],
+                }
+                for feature, threshold, weight in stumps
+            ],
+            self.feature_names_,
+        )  # fmt: skip
+
+    def facts(self) -> dict[str, str]:
+        """Return the number of weak rankers."""
+        return {"weak rankers": f"{len(self.estimator_weights_):,}"}
 
     def _archive(self) -> Archive:
         arrays = {"features": self.feature_indices_, "thresholds": self.thresholds_}

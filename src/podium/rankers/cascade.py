@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Never
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,15 +15,17 @@ from podium.data import Dataset
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Ints
 from podium.measures import Measure, parse_measure
-from podium.rankers.base import FitInterrupted, Ranker, load_ranker, mean_value, nested_rankers
+from podium.rankers.base import FitInterrupted, Ranker, nested_rankers
 from podium.rankers.explanation import Explanation, adding_up, query_documents
 from podium.rankers.fit_progress import Progress
+from podium.rankers.loading import load_ranker
 from podium.rankers.parameter_checks import check_integer, check_number
 from podium.rankers.sample_weights import FitWeights
 from podium.rankers.shapley import shapley_values
 from podium.rankers.sparse_rows import SparseMatrix
 from podium.rankers.storage import Archive
 from podium.rankers.training_data import TrainingData, in_memory
+from podium.rankers.validation_monitor import mean_value
 
 
 class CascadeRanker(Ranker):
@@ -68,6 +70,9 @@ class CascadeRanker(Ranker):
     """
 
     measures_steps = False
+    takes_weights = True
+    whole_queries = True
+    limits = ("It ranks whole queries: a document has no score without the others.",)
 
     def __init__(
         self,
@@ -175,9 +180,29 @@ class CascadeRanker(Ranker):
                 hint="Give a Dataset: Dataset.from_arrays(X, labels, group=...).",
             )
         self._require_fitted()
-        data = self._aligned(X)
+        return self._scores(self.features_.data_set(X))
+
+    def _scores(self, data: Dataset) -> Doubles:
         return self._combine(
             self._votes(data), self.weights_, self._base_scores(data), data.offsets
+        )
+
+    def score_query(
+        self,
+        rows: Any,
+        pairs: Sequence[tuple[str, str]] = (),  # noqa: ARG002
+    ) -> Doubles:
+        """Score the documents of one query, without checks."""
+        labels = np.zeros(len(rows), np.float32)
+        names = self.feature_names_
+        return self._scores(
+            Dataset.from_arrays(rows, labels, group=[len(rows)], feature_names=names)
+        )
+
+    def _fitted_model(self) -> Never:
+        raise ArgumentError(
+            "a cascade ranks the documents of a query by votes, which no target can express",
+            hint="Export its base and its rerankers each.",
         )
 
     def _base_scores(self, data: Dataset) -> Doubles:

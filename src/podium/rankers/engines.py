@@ -34,8 +34,11 @@ from podium.rankers.engine_parameters import (
     draws_at_random,
     with_defaults,
 )
-from podium.rankers.model_check import check_lightgbm, check_xgboost
 from podium.registry import Registry, unknown_name
+from podium.scorers.lightgbm_file import read_lightgbm
+from podium.scorers.model_check import check_lightgbm, check_xgboost
+from podium.scorers.trees import TreeModel
+from podium.scorers.xgboost_file import read_xgboost
 from podium.threads import thread_count
 
 
@@ -117,6 +120,10 @@ class Booster(ABC):
     @abstractmethod
     def dump(self) -> bytes:
         """Return the model in the engine's own format."""
+
+    @abstractmethod
+    def fitted_trees(self, count: int | None) -> TreeModel:
+        """Return the first trees, or all of them, as data."""
 
     def close_network(self) -> None:  # noqa: B027 (optional for engines)
         """Close the engine's connections to the other processes of a fit."""
@@ -272,6 +279,10 @@ class _LightGBM(Booster):
             return self._loaded
         return self._text(-1).encode()
 
+    def fitted_trees(self, count: int | None) -> TreeModel:
+        trees = read_lightgbm(self.dump())
+        return trees if count is None else trees.first_trees(count)
+
     def _text(self, trees: int) -> str:
         # The number of threads does not change the model.
         text = str(self.model.model_to_string(num_iteration=trees))
@@ -403,6 +414,9 @@ class _XGBoost(Booster):
 
     def dump(self) -> bytes:
         return bytes(self.model.save_raw("json"))
+
+    def fitted_trees(self, count: int | None) -> TreeModel:
+        return read_xgboost(self.dump(), count)
 
 
 def import_engine(name: str, extra: str = "trees") -> Any:

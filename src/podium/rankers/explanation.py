@@ -231,6 +231,27 @@ def value_text(value: float, categories: list[str] | None = None) -> str:
     return f"{value:.6g}"
 
 
+def explain_features(
+    data: Dataset,
+    scores: Doubles,
+    contributions: Doubles,
+    categories: Mapping[str, list[str]],
+    *,
+    ranker: str,
+    method: str,
+) -> Explanation:
+    """Explain the documents of the only query of a data set by its features."""
+    return Explanation(
+        *query_documents(data),
+        data.feature_names,
+        scores,
+        adding_up(contributions, scores, ranker),
+        data.features.astype(np.float64),
+        method,
+        categories,
+    )
+
+
 def query_documents(data: Dataset) -> tuple[str, tuple[str, ...]]:
     """Return the id of the only query of a data set, and the ids of its documents."""
     ids = None if data.document_ids is None else data.document_ids.to_pylist()

@@ -44,7 +44,7 @@ class FitProgress:
         self._ranker = ranker
         self._callbacks = callbacks
         self._progress = progress
-        measure: str | Measure = getattr(ranker, "measure", "nDCG@10")
+        measure: str | Measure = ranker.measure
         self._measure = str(measure)
         self._larger_is_better = parse_measure(measure).larger_is_better
         self._parameters = ranker.get_params(deep=False)

@@ -21,6 +21,7 @@ from podium.rankers.empirical_risk import BlockRisk, LinearRisk, block_scores
 from podium.rankers.fit_arguments import FitStopped
 from podium.rankers.fit_progress import Progress
 from podium.rankers.gradient_descent import adam_descent
+from podium.rankers.inputs import FittedFeatures
 from podium.rankers.linear_kernels import linear_scores, missing_feature
 from podium.rankers.parameter_checks import check_integer, check_number
 from podium.rankers.preconditioner import MAX_FEATURES, whitening_matrix
@@ -30,6 +31,7 @@ from podium.rankers.sparse_rows import SparseRows
 from podium.rankers.storage import Archive
 from podium.rankers.training_data import TrainingData
 from podium.rankers.validation_monitor import ValidationMonitor
+from podium.scorers.models import LinearModel
 
 # The widths over which the kink of a hinge is rounded, from coarse to fine.
 _ROUNDING_WIDTHS = (0.1, 0.02, 0.004)
@@ -82,6 +84,10 @@ class LinearRanker(Ranker):
 
     streams = True
     takes_sparse = True
+    takes_weights = True
+    has_loss = True
+    importance = ("coef_", "Weights of features")
+    limits = ("Missing values are refused.",)
 
     def __init__(
         self,
@@ -154,7 +160,8 @@ class LinearRanker(Ranker):
             definitions_hash: The hash of the definitions that the features follow, if known.
         """
         self.check_parameters()
-        with self._fitting(feature_names, not are_numbers(feature_names), definitions_hash):
+        named = not are_numbers(feature_names)
+        with self._fitting(FittedFeatures(feature_names, named, {}, definitions_hash)):
             self._minimize(risk, monitor, np.zeros(len(feature_names)) if start is None else start)
         return self
 
@@ -310,6 +317,13 @@ class LinearRanker(Ranker):
     def contribution_method(self) -> str:
         """Return how contributions of features are defined, as a phrase."""
         return "the weight of the feature times the difference of its values"
+
+    def _fitted_model(self) -> LinearModel:
+        return LinearModel(self.feature_names_, self.coef_)
+
+    def facts(self) -> dict[str, str]:
+        """Return the number of weights."""
+        return {"weights other than 0": f"{np.count_nonzero(self.coef_):,}"}
 
     def _archive(self) -> Archive:
         return Archive("", {}, {"coef": self.coef_})

@@ -30,6 +30,7 @@ from podium.rankers.sample_weights import FitWeights, weighted_blocks
 from podium.rankers.storage import Archive
 from podium.rankers.training_data import TrainingData, query_blocks
 from podium.rankers.validation_monitor import ValidationMonitor
+from podium.scorers.models import NetworkModel
 
 
 class NeuralRanker(DistributedRanker):
@@ -68,6 +69,11 @@ class NeuralRanker(DistributedRanker):
     """
 
     streams = True
+    takes_weights = True
+    has_loss = True
+    scores_fast = False
+    extra = "neural"
+    limits = ("A missing value is scored as the mean of its feature in training.",)
 
     def __init__(
         self,
@@ -278,6 +284,13 @@ class NeuralRanker(DistributedRanker):
         state = {name: value.astype(np.float64) for name, value in self._state().items()}
         numbers = sorted(int(name.split(".")[0]) for name in state if name.endswith(".weight"))
         return [(state[f"{number}.weight"], state[f"{number}.bias"]) for number in numbers]
+
+    def _fitted_model(self) -> NetworkModel:
+        layers = tuple(
+            (weights.astype(np.float32), biases.astype(np.float32))
+            for weights, biases in self._layers()
+        )
+        return NetworkModel(self.feature_names_, self.mean_, self.scale_, layers)
 
     def _archive(self) -> Archive:
         arrays = {f"weights.{name}": value for name, value in self._state().items()}

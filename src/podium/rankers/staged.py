@@ -5,26 +5,37 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import product
-from typing import Any, Self
+from typing import Any, Never, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
+from podium.data import Dataset
 from podium.data.arrow_arrays import to_arrow
+from podium.data.columns import are_numbers
+from podium.data.definitions_hash import require_same_definitions
 from podium.data.grouping import Grouping, group_rows, group_sizes, ungrouped_rows
 from podium.data.numbers import as_numbers
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Ints
 from podium.measures import Measure, evaluate, parse_measure
-from podium.rankers.base import NotFittedError
+from podium.rankers.base import NotFittedError, Ranker
+from podium.rankers.explanation import Explanation, adding_up, query_documents
+from podium.rankers.inputs import FittedFeatures
+from podium.rankers.loading import load_ranker
 from podium.rankers.parameter_checks import check_integer, check_number
+from podium.rankers.storage import Archive
+from podium.registry import unknown_name
 
 DEPTHS = (5, 10, 20, 50, 100, 200, 500, 1000)
 """The depths that ``StagedRanker`` chooses from by default."""
 
 # So much more than a number of documents, relative to it, is rounding.
 _ROUNDING = 1e-12
+
+Pair: TypeAlias = tuple[str, str]
 
 ScoreRows = Callable[[int, Ints], Doubles]
 """Scores rows by the stage of a number."""
@@ -58,28 +69,50 @@ class Stage:
                 hint="Give a fitted ranker, a function of rows, or None for scores.",
             )
 
+    @property
+    def saved(self) -> Ranker:
+        """Its ranker, if that is one of Podium's, which can be saved, served and explained."""
+        if not isinstance(self.ranker, Ranker):
+            raise ArgumentError(
+                f"the stage {self.input!r} is a {type(self.ranker).__name__}, which can only be "
+                "called",
+                hint="Give a ranker of Podium, or its scores as an input.",
+            )
+        return self.ranker
+
+    def columns(self, names: tuple[str, ...]) -> list[int]:
+        """Return which of some features it reads; scores are the feature of the input's name."""
+        own = (self.input,) if self.ranker is None else self.saved.feature_names_
+        return [names.index(name) for name in own]
+
     def scores(self, rows: Any) -> Doubles:
         """Score rows of the input."""
         predict = getattr(self.ranker, "predict", self.ranker)
         values = rows if predict is None else predict(rows)
+        return self.checked(values, _length(rows))
+
+    def checked(self, values: Any, rows: int) -> Doubles:
+        """Return scores of so many rows as numbers."""
         numbers = as_numbers(values, np.float64, f"scores of {self.input}", dimensions=1)
-        if len(numbers) != _length(rows) or np.isnan(numbers).any():
+        if len(numbers) != rows or np.isnan(numbers).any():
             raise DataError(
-                f"the stage {self.input!r} has no score for some of {_length(rows)} rows",
+                f"the stage {self.input!r} has no score for some of {rows} rows",
                 hint="A stage returns a number for each row.",
             )
         return numbers
 
 
-class StagedRanker:
+class StagedRanker(Ranker):
     """Rerank in stages, within a budget for each query.
 
     The rows of a query start in the order that they have, such as an engine's. Each stage scores
     the first of them, as many as its depth and what is left of the budget allow, and puts those in
     the order of its scores, equal scores as they were; the next stage sees only these. No query
-    costs more than the budget, however many documents it has, but for the rounding of floats. Its
-    input has several parts, so it is no scikit-learn estimator. To keep it, save the rankers of its
-    stages, and set the ``depths_`` of a new one.
+    costs more than the budget, however many documents it has, but for the rounding of floats.
+
+    Its input has several parts, each with the rows of some stages, so scikit-learn cannot split it.
+    Where all stages are rankers of Podium or scores, it is saved, served and explained as a whole:
+    a stage of scores then reads the feature that has the name of its input.
 
     Args:
         stages: From the cheapest to the most costly.
@@ -100,6 +133,9 @@ class StagedRanker:
         >>> ranker.cost(3)
         4.0
     """
+
+    whole_queries = True
+    limits = ("It ranks whole queries: a document has no score without the others.",)
 
     depths_: tuple[int | None, ...]
     value_: float
@@ -131,7 +167,9 @@ class StagedRanker:
         names = ", ".join(stage.input for stage in self.stages)
         return f"StagedRanker({names}; budget={self.budget:g}, measure={self.measure!r})"
 
-    def fit(self, inputs: Mapping[str, Any], y: Any, *, qid: Any = None, group: Any = None) -> Self:
+    def fit(  # type: ignore[override]
+        self, inputs: Mapping[str, Any], y: Any, *, qid: Any = None, group: Any = None
+    ) -> Self:
         """Choose the depths with the best mean of the measure; of equal ones the cheapest.
 
         All combinations are tried: three stages have at most a thousand. Every stage scores every
@@ -169,13 +207,66 @@ class StagedRanker:
             )
         return self
 
-    def predict(self, inputs: Mapping[str, Any], *, qid: Any = None, group: Any = None) -> Doubles:
+    @property
+    def features_(self) -> FittedFeatures:  # type: ignore[override]
+        """The features that its stages read."""
+        names: dict[str, None] = {}
+        categories: dict[str, list[str]] = {}
+        named, definitions = False, None
+        for stage in self.stages:
+            if stage.ranker is None:
+                names[stage.input] = None
+                continue
+            own = stage.saved.features_
+            names |= dict.fromkeys(own.names)
+            for name, values in own.categories.items():
+                if categories.setdefault(name, values) != values:
+                    raise ArgumentError(
+                        f"the stages know other categories of {name!r}",
+                        hint="Train their rankers on the same rows.",
+                    )
+            require_same_definitions(
+                definitions, own.definitions_hash, "one stage", f"the stage {stage.input!r}"
+            )
+            named, definitions = named or own.named, definitions or own.definitions_hash
+        return FittedFeatures(
+            tuple(names), named or not are_numbers(tuple(names)), categories, definitions
+        )
+
+    @property
+    def reads_features(self) -> bool:  # type: ignore[override]
+        """Whether any of its stages does."""
+        return bool(self.features_.names)
+
+    @property
+    def reads_texts(self) -> bool:  # type: ignore[override]
+        """Whether any of its stages does."""
+        return any(each.ranker is not None and each.saved.reads_texts for each in self.stages)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "depths_")
+
+    def _require_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError("the depths are not chosen: call fit first")
+
+    def predict(  # type: ignore[override]
+        self, inputs: Mapping[str, Any] | Dataset, *, qid: Any = None, group: Any = None
+    ) -> Doubles:
         """Return scores that have the order: the last of a query has 1, the one above it 2.
 
         Each stage scores its rows of all queries at once.
+
+        Args:
+            inputs: The rows of each input, by its name; or a data set, if no stage reads texts.
+            qid: One query id per row; or
+            group: the number of rows of each query.
         """
-        if not hasattr(self, "depths_"):
-            raise NotFittedError("the depths are not chosen: call fit first")
+        self._require_fitted()
+        if isinstance(inputs, Dataset):
+            self._rows_only()
+            data = self.features_.data_set(inputs)
+            return np.concatenate([np.empty(0), *(self.score_query(q.features) for q in data)])
         grouping, _ = self._grouped(inputs, qid, group)
 
         def score(number: int, rows: Ints) -> Doubles:
@@ -184,10 +275,182 @@ class StagedRanker:
 
         return _places(self._run(self.depths_, grouping, score)[0], grouping)
 
+    def _rows_only(self) -> None:
+        if self.reads_texts:
+            raise ArgumentError(
+                "a data set has no texts, which a stage reads",
+                hint="Give the rows of each input by its name: {'pairs': pairs, ...}.",
+            )
+
+    def score_query(self, rows: Any, pairs: Sequence[Pair] = ()) -> Doubles:
+        """Score the documents of one query.
+
+        Args:
+            rows: Their features, in the order of ``feature_names_``.
+            pairs: The query and each document as texts, if a stage reads them.
+        """
+        count = len(pairs) if self.reads_texts else len(rows)
+        one = group_sizes([count], count, None)
+        return _places(self._run(self.depths_, one, self._scores_of(rows, pairs))[0], one)
+
+    def _scores_of(self, rows: Any, pairs: Sequence[Pair]) -> ScoreRows:
+        """Return what scores some documents of a query by a stage."""
+        names = self.feature_names_
+
+        def score(number: int, at: Ints) -> Doubles:
+            stage = self.stages[number]
+            if stage.ranker is None:
+                values = rows[at, stage.columns(names)[0]]
+            elif stage.saved.reads_texts:
+                values = stage.saved.predict([pairs[row] for row in at])
+            else:
+                columns = rows[at][:, stage.columns(names)]
+                values = stage.saved.score_query(np.ascontiguousarray(columns))
+            return stage.checked(values, len(at))
+
+        return score
+
+    def explain(
+        self, X: Any, *, query: str | None = None, qid: Any = None, group: Any = None
+    ) -> Explanation:
+        """Explain the order of a query's documents: how far each stage moves them.
+
+        ``explanation.values`` are the scores of the stages, NaN where a stage did not score a
+        document, and ``explanation.parts`` explains what each ranker of features makes of them.
+
+        Args:
+            X: The rows of each input, by its name; or a data set, if no stage reads texts.
+            query: The id of the query, where there are several.
+            qid: One query id per row of the inputs, where there are several queries; or
+            group: the number of rows of each query.
+        """
+        self._require_fitted()
+        if isinstance(X, Mapping):
+            return self._explain_inputs(X, query, qid, group)
+        self._rows_only()
+        data = self.features_.one_query(X, query)
+        return self._explained(
+            *query_documents(data),
+            self._scores_of(data.features, ()),
+            lambda stage: stage.saved.explain(data.select_features(stage.saved.feature_names_)),
+        )
+
+    def _explain_inputs(
+        self, inputs: Mapping[str, Any], query: str | None, qid: Any, group: Any
+    ) -> Explanation:
+        if qid is None and group is None:
+            group = [_length(next(iter(inputs.values())))]
+        grouping, rows = self._grouped(inputs, qid, group)
+        ids = grouping.query_ids.to_pylist()
+        if query is None and len(ids) > 1:
+            raise ArgumentError(
+                f"there are {len(ids)} queries", hint="Name the one to explain: query=."
+            )
+        if query is not None and str(query) not in ids and len(ids) > 1:
+            raise unknown_name("query", str(query), ids)
+        position = ids.index(str(query)) if len(ids) > 1 else 0
+        order = np.arange(rows) if grouping.order is None else grouping.order
+        own = order[grouping.offsets[position] : grouping.offsets[position + 1]]
+        parts = {name: _taken(values, own) for name, values in inputs.items()}
+
+        def score(number: int, at: Ints) -> Doubles:
+            stage = self.stages[number]
+            return stage.scores(_taken(parts[stage.input], at))
+
+        return self._explained(
+            ids[position] if query is None else str(query),
+            tuple(map(str, range(len(own)))),
+            score,
+            lambda stage: stage.saved.explain(parts[stage.input]),
+        )
+
+    def _explained(
+        self,
+        query_id: str,
+        documents: tuple[str, ...],
+        score: ScoreRows,
+        explain: Callable[[Stage], Explanation],
+    ) -> Explanation:
+        count = len(documents)
+        one = group_sizes([count], count, None)
+        names: list[str] = ["first order"]
+        for stage in self.stages:
+            same = sum(name.partition(" (stage")[0] == stage.input for name in names)
+            names.append(stage.input if not same else f"{stage.input} (stage {len(names)})")
+        known = np.full((count, len(names)), np.nan)
+        orders = [np.arange(count)]
+
+        def followed(number: int, at: Ints) -> Doubles:
+            scores = score(number, at)
+            known[at, number + 1] = scores
+            return scores
+
+        self._run(self.depths_, one, followed, lambda order: orders.append(order.copy()))
+        ranks = np.column_stack([_places(order, one) for order in orders])
+        known[:, 0] = ranks[:, 0]
+        contributions = np.column_stack([ranks[:, :1], np.diff(ranks, axis=1)])
+        return Explanation(
+            query_id, documents, tuple(names), ranks[:, -1],
+            adding_up(contributions, ranks[:, -1], type(self).__name__), known,
+            self.contribution_method(),
+            parts={
+                name: explain(stage)
+                for name, stage in zip(names[1:], self.stages, strict=True)
+                if isinstance(stage.ranker, Ranker) and stage.ranker.reads_features
+            },
+        )  # fmt: skip
+
+    def contribution_method(self) -> str:
+        """Return how contributions of its stages are defined, as a phrase."""
+        return "how many ranks each stage moves a document, beginning with the order before all"
+
+    def _fitted_model(self) -> Never:
+        raise ArgumentError(
+            "stages rank the documents of a query one after the other, which no target can express",
+            hint="Export the ranker of each stage, or serve all by podium serve.",
+        )
+
+    def archive(self) -> Archive:
+        """Return the content that ``save`` writes: depths, and the rankers of all stages."""
+        self._require_fitted()
+        stages = [
+            {"input": each.input, "cost": each.cost, "depth": each.depth} for each in self.stages
+        ]
+        measure = self.measure if isinstance(self.measure, str) else repr(self.measure)
+        parameters = {"budget": self.budget, "measure": measure, "depths": list(self.depths)}
+        metadata = {
+            "parameters": parameters, "stages": stages, "depths": list(self.depths_),
+            "value": vars(self).get("value_"),  # none where depths were set by hand
+        }  # fmt: skip
+        blobs = {
+            f"stage{number}": stage.saved.to_bytes()
+            for number, stage in enumerate(self.stages)
+            if stage.ranker is not None
+        }
+        return Archive(type(self).__name__, metadata, {}, blobs)
+
+    @classmethod
+    def from_archive(cls, archive: Archive) -> Self:
+        """Return the ranker whose ``archive`` it is; any error of Python's for another archive."""
+        stages = []
+        for number, stage in enumerate(archive.metadata["stages"]):
+            blob = archive.blobs.get(f"stage{number}")
+            ranker = None if blob is None else load_ranker(BytesIO(blob))
+            stages.append(Stage(str(stage["input"]), ranker, stage["cost"], stage["depth"]))
+        loaded = cls(stages, **archive.metadata["parameters"])
+        depths = archive.metadata["depths"]
+        for depth in depths:
+            check_integer("a depth", depth, minimum=0, optional=True)
+        if len(depths) != len(stages):
+            raise ValueError("the numbers of stages and depths differ")
+        loaded.depths_ = tuple(depths)
+        if archive.metadata["value"] is not None:
+            loaded.value_ = float(archive.metadata["value"])
+        return loaded
+
     def cost(self, documents: int) -> float:
         """Return what a query with so many documents costs."""
-        if not hasattr(self, "depths_"):
-            raise NotFittedError("the depths are not chosen: call fit first")
+        self._require_fitted()
         check_integer("documents", documents, minimum=1)
         one = group_sizes([documents], documents, None)
         return float(self._run(self.depths_, one, lambda _number, rows: np.zeros(len(rows)))[1][0])
@@ -207,9 +470,16 @@ class StagedRanker:
                 yield depths
 
     def _run(
-        self, depths: Sequence[int | None], grouping: Grouping, score: ScoreRows
+        self,
+        depths: Sequence[int | None],
+        grouping: Grouping,
+        score: ScoreRows,
+        follow: Callable[[Ints], None] = lambda _order: None,
     ) -> tuple[Ints, Doubles]:
-        """Return the rows of all queries in their order, and what each query cost."""
+        """Return the rows of all queries in their order, and what each query cost.
+
+        ``follow`` is called with the order after each stage.
+        """
         sizes = np.diff(grouping.offsets)
         query = np.repeat(np.arange(len(sizes)), sizes)
         place = np.arange(len(query)) - grouping.offsets[query]
@@ -224,11 +494,11 @@ class StagedRanker:
                 scored = np.minimum(scored, np.floor(paid * (1 + _ROUNDING))).astype(np.int64)
             chosen = place < scored[query]
             rows = order[chosen]
-            if not len(rows):
-                continue
-            order[chosen] = rows[np.lexsort((-score(number, rows), query[chosen]))]
-            spent = spent + scored * stage.cost
-            reached = np.where(scored > 0, scored, reached)
+            if len(rows):
+                order[chosen] = rows[np.lexsort((-score(number, rows), query[chosen]))]
+                spent = spent + scored * stage.cost
+                reached = np.where(scored > 0, scored, reached)
+            follow(order)
         return order, spent
 
     def _grouped(self, inputs: Mapping[str, Any], qid: Any, group: Any) -> tuple[Grouping, int]:

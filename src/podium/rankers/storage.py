@@ -11,6 +11,7 @@ import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ from podium.errors import ArgumentError, DataError
 
 VERSION = 2
 """The version of the format; it changes when a ranker's parameters are renamed."""
+
+FOLDER_FILE = "podium.json"
+"""The file by which the folder of a saved ranker is known."""
 
 _ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 _MAX_BYTES = 16 << 30
@@ -70,6 +74,41 @@ def archive_entries(entries: Mapping[str, bytes]) -> bytes:
         for name in sorted(entries):
             file.writestr(zipfile.ZipInfo(name, _ZIP_DATE), entries[name])
     return output.getvalue()
+
+
+def pack_folder(folder: Path, most_bytes: int = _MAX_BYTES) -> bytes:
+    """Return the files of a folder as one; equal folders give equal bytes."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    if sum(path.stat().st_size for path in files) > most_bytes:
+        raise DataError(
+            f"has more than {most_bytes:,} bytes", path=folder, hint="Use a smaller model."
+        )
+    return archive_entries(
+        {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+    )
+
+
+def is_packed_folder(source: io.BytesIO) -> bool:
+    """Return whether bytes are the folder of a ranker that was packed."""
+    try:
+        with zipfile.ZipFile(source) as file:
+            return FOLDER_FILE in file.namelist()
+    except zipfile.BadZipFile:
+        return False
+
+
+def unpack_folder(source: io.BytesIO, folder: Path) -> None:
+    """Write the files of a packed folder; a DataError for anything else."""
+    try:
+        with zipfile.ZipFile(source) as file:
+            for entry in file.infolist():
+                if entry.compress_type != zipfile.ZIP_STORED:
+                    raise ValueError("its files are compressed")
+                file.extract(entry, folder)
+    except (OSError, ValueError, RuntimeError, zipfile.BadZipFile) as error:
+        raise DataError(
+            f"cannot be unpacked ({error})", hint="Give the folder that the ranker was saved in."
+        ) from error
 
 
 def python_value(value: object) -> Any:

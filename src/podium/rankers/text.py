@@ -6,32 +6,39 @@ import contextlib
 import hashlib
 import json
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Never, Self
 
 import numpy as np
-import torch
-from sklearn.base import BaseEstimator
 
 from podium.data.atomic import atomic_write
 from podium.data.seeds import checked_seed, generator
-from podium.errors import ArgumentError, DataError
+from podium.errors import ArgumentError, DataError, MissingPackageError
 from podium.kernels import Doubles, Floats, Ints
-from podium.losses import Loss, parse_loss
+from podium.losses import Loss
 from podium.measures import Measure, parse_measure
-from podium.rankers.base import FitInterrupted, NotFittedError, mean_value
+from podium.rankers.base import FitInterrupted, Ranker
 from podium.rankers.communicator import Communicator
 from podium.rankers.fit_arguments import only_set, validation_arguments
 from podium.rankers.fit_progress import FitProgress, Progress
+from podium.rankers.inputs import FittedFeatures
 from podium.rankers.neural_checkpoint import (
     arrays_with_prefix,
     make_checkpoint,
     resume_from_checkpoint,
 )
 from podium.rankers.parameter_checks import check_integer, check_number
-from podium.rankers.storage import Archive, python_value, read_archive, write_archive
+from podium.rankers.storage import (
+    FOLDER_FILE,
+    Archive,
+    pack_folder,
+    python_value,
+    read_archive,
+    write_archive,
+)
 from podium.rankers.text_bi_encoder import BiEncoder
 from podium.rankers.text_checkpoint import move_to_device, quiet
 from podium.rankers.text_cross_encoder import CrossEncoder
@@ -40,15 +47,20 @@ from podium.rankers.text_gradients import accumulate_gradients, mean_loss
 from podium.rankers.text_pairs import TextPairs, read_pairs
 from podium.rankers.text_processes import require_same, sum_gradients, text_processes
 from podium.rankers.training_data import ValidationSets, require_preferences
-from podium.rankers.validation_monitor import ValidationMonitor
+from podium.rankers.validation_monitor import ValidationMonitor, mean_value
 
-PARAMETERS_FILE = "podium.json"
+try:
+    import torch
+    import transformers as _transformers  # noqa: F401
+except ImportError as error:
+    raise MissingPackageError("transformers and torch", extra="text") from error
+
 _CHECKPOINT = "checkpoint.podium"
 _OF_THE_MACHINE = ("checkpoint_folder", "device")
 """Parameters that are not saved."""
 
 
-class TextRanker(BaseEstimator):  # type: ignore[misc]
+class TextRanker(Ranker):
     """A cross-encoder or bi-encoder trained by any Podium loss on lists of any length.
 
     Rows are pairs of texts: ``[(query, document), ...]``, or a data frame with columns ``query``
@@ -84,6 +96,12 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         encoder_: The fitted transformer and its tokenizer.
         evals_result_: The measure of the validation queries after each epoch.
     """
+
+    reads_features = False
+    reads_texts = True
+    has_loss = True
+    extra = "text"
+    features_ = FittedFeatures((), named=False)
 
     # What scikit-learn's metadata routing passes on without a request.
     __metadata_request__fit: ClassVar = dict.fromkeys(
@@ -148,7 +166,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
             )
         checked_seed(self.random_state)
 
-    def fit(
+    def fit(  # type: ignore[override]
         self,
         X: Any,
         y: Any,
@@ -176,7 +194,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
             FitInterrupted: After Ctrl-C, if an epoch is complete; the ranker keeps the best model.
         """
         self.check_parameters()
-        loss = parse_loss(self.loss) if isinstance(self.loss, str) else self.loss
+        loss = self.loss_function()
         data = TextPairs.from_rows(X, y, qid=qid, group=group)
         require_preferences(data.queries, "training")
         held_out = only_set(validation_arguments(eval_set, eval_qid, eval_group))
@@ -394,15 +412,30 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Doubles:
         """Score pairs of a query and a document."""
-        if not self.__sklearn_is_fitted__():
-            raise NotFittedError("This TextRanker is not fitted. Call fit first.")
+        self._require_fitted()
         return self.encoder_.predict(read_pairs(X), self.mini_batch_size)
 
-    def score(self, X: Any, y: Any, *, qid: Any = None, group: Any = None) -> float:
+    def score(  # type: ignore[override]
+        self, X: Any, y: Any, *, qid: Any = None, group: Any = None
+    ) -> float:
         """Return the mean of the ranker's ``measure``, negated if smaller is better."""
         data = TextPairs.from_rows(X, y, qid=qid, group=group)
         value = mean_value(self.measure, data.queries, self.predict(data.pairs))
         return value if parse_measure(self.measure).larger_is_better else -value
+
+    def explain(self, _X: Any, *, query: str | None = None) -> Never:  # noqa: ARG002
+        """Raise an ArgumentError: it reads texts, and no feature contributes to its scores."""
+        raise ArgumentError(
+            "a text ranker reads a query and a document whole, and no feature contributes to its "
+            "scores",
+            hint="Give its scores to a ranker of features as one of them, and explain that.",
+        )
+
+    def to_bytes(self) -> bytes:
+        """Return the files that ``save`` writes as one."""
+        with tempfile.TemporaryDirectory(prefix="podium-ranker-") as folder:
+            self.save(folder)
+            return pack_folder(Path(folder))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Save the fitted ranker as a folder in Hugging Face's layout.
@@ -410,13 +443,12 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         Transformers and sentence-transformers (``CrossEncoder(folder)``, or
         ``SentenceTransformer(folder)`` for a bi-encoder) load it with equal scores.
         """
-        if not self.__sklearn_is_fitted__():
-            raise NotFittedError("This TextRanker is not fitted. Call fit first.")
+        self._require_fitted()
         path = Path(folder)
         require_own_folder(path)
         path.mkdir(parents=True, exist_ok=True)
         # Written last: half of a ranker, over one that was there, is none.
-        (path / PARAMETERS_FILE).unlink(missing_ok=True)
+        (path / FOLDER_FILE).unlink(missing_ok=True)
         with quiet():
             self.encoder_.save(path)
         content = {
@@ -425,7 +457,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
             "parameters": self._plain_parameters(),
         }
         (path / "README.md").write_text(_model_card(self))
-        with atomic_write(path / PARAMETERS_FILE) as file:
+        with atomic_write(path / FOLDER_FILE) as file:
             file.write(json.dumps(content, indent=1, sort_keys=True).encode() + b"\n")
 
     @classmethod
@@ -433,7 +465,7 @@ class TextRanker(BaseEstimator):  # type: ignore[misc]
         """Load a ranker that ``save`` wrote."""
         path = Path(folder)
         try:
-            content = json.loads((path / PARAMETERS_FILE).read_text())
+            content = json.loads((path / FOLDER_FILE).read_text())
             if content["kind"] != "TextRanker":
                 raise ValueError("it is of another kind")
             parameters: Mapping[str, Any] = content["parameters"]
@@ -471,6 +503,7 @@ def out_of_fold_scores(
         progress: Called with the number of parts that are done and of all parts.
 
     Example:
+        >>> from sklearn.base import BaseEstimator
         >>> class MeanLabel(BaseEstimator):
         ...     def fit(self, X, y, qid):
         ...         self.mean_ = y.mean()
@@ -514,7 +547,7 @@ def out_of_fold_scores(
 def require_own_folder(folder: Path) -> None:
     """Raise an ArgumentError for a path that has something other than a saved ranker."""
     has_other_content = folder.is_dir() and any(folder.iterdir())
-    if folder.is_file() or (has_other_content and not (folder / PARAMETERS_FILE).is_file()):
+    if folder.is_file() or (has_other_content and not (folder / FOLDER_FILE).is_file()):
         raise ArgumentError(
             f"{folder} is not a folder to save in: it has other content",
             hint="Give an empty or a new folder.",

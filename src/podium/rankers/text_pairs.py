@@ -15,7 +15,7 @@ from podium.data.grouping import group_rows, group_sizes, ungrouped_rows
 from podium.data.numbers import as_numbers
 from podium.errors import DataError
 from podium.kernels import Ints
-from podium.rankers.query_column import with_query_column
+from podium.rankers.inputs import with_query_column
 
 Pair: TypeAlias = tuple[str, str]
 """A query and a document."""

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from podium.data import Dataset, ShardSet, concat_datasets
-from podium.data.columns import column_names
+from podium.data.columns import are_numbers, column_names
 from podium.data.definitions_hash import require_same_definitions
-from podium.data.frames import arrow_table, feature_matrix, is_frame
-from podium.data.numbers import as_numbers
 from podium.errors import ArgumentError, DataError
-from podium.kernels import Floats
-from podium.rankers.categories import Categories, category_codes
-from podium.rankers.feature_columns import aligned_dataset
+from podium.rankers.categories import Categories, find_categories
+from podium.rankers.fit_arguments import EvalSet
+from podium.rankers.inputs import (
+    QUERY_COLUMN,
+    FittedFeatures,
+    aligned_dataset,
+    feature_rows,
+    with_query_column,
+)
 from podium.rankers.sparse_rows import SparseMatrix, SparseRows, is_sparse
 
 TrainingData: TypeAlias = "Dataset | ShardSet | SparseRows"
@@ -57,6 +59,94 @@ class ValidationSets:
     def deciding(self) -> str:
         """The set whose measure decides which model is kept: the last, as in XGBoost."""
         return self.held_out[-1]
+
+
+class FitInputs(NamedTuple):
+    """What a fit works on.
+
+    Attributes:
+        data: The training data.
+        validation: The validation data, of all sets together; None without any.
+        sets: Which of them are of which set.
+        qid: The query of each training row, if it was given so.
+        features: The features.
+    """
+
+    data: TrainingData
+    validation: TrainingData | None
+    sets: ValidationSets | None
+    qid: Any
+    features: FittedFeatures
+
+
+class InputRules(NamedTuple):
+    """What a ranker takes.
+
+    Attributes:
+        ranker: Its class.
+        sparse: Whether it takes sparse matrices.
+        categories: Whether it takes categorical columns.
+        several_sets: Whether all validation sets are measured, or only the one that decides.
+    """
+
+    ranker: str
+    sparse: bool
+    categories: bool
+    several_sets: bool
+
+    def require_readable(self, X: object) -> None:
+        """Raise an ArgumentError for a sparse matrix where it is not taken."""
+        if is_sparse(X) and not self.sparse:
+            raise ArgumentError(
+                f"{self.ranker} does not take sparse matrices",
+                hint="Use LinearRanker, or give X.toarray() if that fits in memory.",
+            )
+
+    def fit_inputs(
+        self, X: Any, y: Any, qid: Any, group: Any, eval_sets: Mapping[str, EvalSet]
+    ) -> FitInputs:
+        """Read the training data and the validation data of a fit."""
+        X, qid = with_query_column(X, qid, group)
+        self.require_readable(X)
+        categories = find_categories(X)
+        if categories and not self.categories:
+            raise DataError(
+                f"column {next(iter(categories))!r} is of categories, which this {self.ranker} "
+                "does not take",
+                hint="Encode them, as by sklearn.preprocessing.OneHotEncoder, or use TreeRanker "
+                "with LightGBM.",
+            )
+        data = as_training_data(X, y, qid, group, categories)
+        names = tuple(data.feature_names)
+        validation = {
+            name: aligned_validation(
+                self._validation_data(each, categories), names, definitions_hash(data)
+            )
+            for name, each in eval_sets.items()
+        }
+        require_preferences(data, "training")
+        held_out = sets = None
+        if validation:
+            for each in validation.values():
+                require_preferences(each, "validation")
+            training = frozenset(name for name, each in eval_sets.items() if each.is_training)
+            sets = ValidationSets({name: len(each) for name, each in validation.items()}, training)
+            held_out = join_sets(validation) if self.several_sets else validation[sets.deciding]
+        named = not isinstance(X, Dataset | ShardSet) and column_names(X) is not None
+        features = FittedFeatures(
+            names, named or not are_numbers(names), categories, definitions_hash(data)
+        )
+        return FitInputs(data, held_out, sets, qid, features)
+
+    def _validation_data(self, eval_set: EvalSet, categories: Categories) -> TrainingData:
+        X, qid = with_query_column(eval_set.X, eval_set.qid, eval_set.group)
+        self.require_readable(X)
+        if qid is None and eval_set.group is None and not isinstance(X, Dataset | ShardSet):
+            raise ArgumentError(
+                "the rows of eval_set are not grouped by query",
+                hint="Give either eval_qid=[qid] or eval_group=[group], one for each set.",
+            )
+        return as_training_data(X, eval_set.y, qid, eval_set.group, categories)
 
 
 def join_sets(sets: Mapping[str, TrainingData]) -> TrainingData:
@@ -102,21 +192,25 @@ def as_training_data(
     )
 
 
-def feature_rows(X: Any, categories: Categories) -> Floats:
-    """Return rows as a matrix in single precision, with categories as their codes."""
-    if is_frame(X):
-        column_names(X)  # refuses names that Arrow would refuse less clearly
-        table = None
-        with suppress(DataError):  # NumPy reads pandas' sparse columns, which Arrow does not have
-            table = arrow_table(X)
-        if table is not None:
-            for name in set(categories) & set(table.column_names):
-                codes = pa.array(category_codes(table, name, categories[name]))
-                table = table.set_column(table.column_names.index(name), name, codes)
-            return feature_matrix(table, table.column_names)
-    # Row-major as in a data set: data frames are column-major, and sums in another order are
-    # rounded differently.
-    return np.ascontiguousarray(as_numbers(X, np.float32, "features", dimensions=2))
+def scored_data(
+    rules: InputRules, X: Any, y: Any, qid: Any, group: Any, categories: Categories
+) -> tuple[Dataset, Any, Any]:
+    """Return labelled queries, what a ranker scores of them, and the query of each row."""
+    X, qid = with_query_column(X, qid, group)
+    if qid is None and group is None and not isinstance(X, Dataset | ShardSet):
+        raise ArgumentError(
+            "score needs the query of each row",
+            hint="Give qid= or group=. For scikit-learn's searches and cross-validation, call "
+            "sklearn.set_config(enable_metadata_routing=True), or give a data frame with a "
+            f"column {QUERY_COLUMN!r}.",
+        )
+    rules.require_readable(X)
+    data = as_training_data(X, y, qid, group, categories)
+    if isinstance(data, ShardSet):
+        raise ArgumentError("score needs a data set in memory", hint="Use podium.measures.")
+    if isinstance(data, SparseRows):
+        return data.queries, data.features, qid
+    return data, data, qid
 
 
 def aligned_validation(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -26,6 +27,7 @@ from podium.rankers.sample_weights import FitWeights, evaluate_weighted
 from podium.rankers.storage import Archive
 from podium.rankers.training_data import TrainingData, in_memory
 from podium.rankers.validation_monitor import ValidationMonitor
+from podium.scorers.trees import TreeModel
 
 
 class TreeRanker(DistributedRanker):
@@ -69,6 +71,16 @@ class TreeRanker(DistributedRanker):
         >>> ranker.n_estimators_, ranker.predict(X).shape
         (20, (400,))
     """
+
+    takes_weights = True
+    has_loss = True
+    scores_fast = False
+    importance = ("feature_importances_", "Importance of features")
+    extra = "trees"
+    limits = (
+        "Missing values are taken as in training; beyond the training data's range, scores stay as "
+        "at its edge.",
+    )
 
     def __init__(
         self,
@@ -129,7 +141,9 @@ class TreeRanker(DistributedRanker):
         if self._all_engine_params():
             self._engine().check(self._all_engine_params())
 
-    def _takes_categories(self) -> bool:
+    @property
+    def takes_categories(self) -> bool:  # type: ignore[override]
+        """Whether the engine is LightGBM."""
         return self.engine == "lightgbm"
 
     def _fit(
@@ -251,6 +265,14 @@ class TreeRanker(DistributedRanker):
 
     def _engine(self) -> type[Booster]:
         return ENGINES.named(self.engine)
+
+    def _fitted_model(self) -> TreeModel:
+        trees = self._booster.fitted_trees(self.n_estimators_ or None)
+        return replace(trees, feature_names=self.feature_names_)
+
+    def facts(self) -> dict[str, str]:
+        """Return the number of trees."""
+        return {"trees": f"{self.n_estimators_:,}"}
 
     def _archive(self) -> Archive:
         return Archive("", {"trees": self.n_estimators_}, {}, {"model": self._booster.dump()})

@@ -13,10 +13,11 @@ from podium.data.seeds import generator
 from podium.errors import ArgumentError
 from podium.measures import Measure, parse_measure
 from podium.measures.presets import conventions_for
-from podium.rankers.base import Ranker, mean_value, nested_rankers
+from podium.rankers.base import Ranker, nested_rankers
 from podium.rankers.parameter_checks import check_integer
 from podium.rankers.tpe import FitPruned, ParzenSearch
 from podium.rankers.training_data import TrainingData, in_memory
+from podium.rankers.validation_monitor import mean_value
 from podium.registry import unknown_name
 
 Sampler: TypeAlias = Literal["random", "tpe"]

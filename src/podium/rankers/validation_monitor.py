@@ -149,3 +149,13 @@ def value_sums(
         for part in np.split(values, first_queries)
     ]
     return np.array(sums, np.float64).reshape(-1)
+
+
+def mean_value(
+    measure: str | Measure, data: Dataset, scores: Doubles, sample_weight: Doubles | None = None
+) -> float:
+    """Return the mean of a measure over the queries that have a value.
+
+    The measure is passed on unparsed: another tool's name for it implies that tool's conventions.
+    """
+    return float(evaluate(measure, data, scores, sample_weight=sample_weight).means[measure])

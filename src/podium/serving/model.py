@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from podium.errors import DataError
+from podium.export.reading import ranker_of_bytes
 from podium.kernels import Doubles
+from podium.rankers import Ranker
 from podium.serving.rank_request import RankDecoder
 from podium.serving.refusal import Refusal
 from podium.serving.rows import Rows, row_type
-from podium.serving.scoring import check_scorer, read_scorer, takes_missing
+from podium.serving.scoring import Pair, check_scorer, scorer_of, takes_missing
 
 
 class ServedModel:
-    """A model in memory, checked and ready to score.
+    """A model of features in memory, checked and ready to score.
 
     Args:
         name: Its name.
@@ -25,7 +27,10 @@ class ServedModel:
         content: The bytes of its file.
         absent: Values of features that a document may leave out, by name.
         most_documents: The largest number of documents of a request.
+        ranker: What the file holds, if it was read already.
     """
+
+    reads_features: ClassVar[Literal[True]] = True
 
     def __init__(
         self,
@@ -34,11 +39,12 @@ class ServedModel:
         content: bytes,
         absent: Mapping[str, float | None],
         most_documents: int,
+        ranker: Ranker | None = None,
     ) -> None:
         self.name = name
         self.version = version
         self.digest = hashlib.sha256(content).hexdigest()
-        scorer = read_scorer(content)
+        scorer = scorer_of(ranker_of_bytes(content) if ranker is None else ranker)
         check_scorer(scorer)
         self.kind, self.engine = scorer.kind, scorer.engine
         self.feature_names = scorer.feature_names
@@ -58,10 +64,16 @@ class ServedModel:
             single=scorer.single,
         )
         self.single = scorer.single
-        self._score = scorer.score
+        self.reads_texts = scorer.score_texts is not None
+        self._score, self._score_texts = scorer.score, scorer.score_texts
 
-    def score(self, rows: Rows) -> Doubles:
-        """Score documents; a Refusal if a value is infinite, or missing where none may be."""
+    def score(self, rows: Rows, pairs: Sequence[Pair] = ()) -> Doubles:
+        """Score documents; a Refusal if a value is infinite, or missing where none may be.
+
+        Args:
+            rows: Their features.
+            pairs: The query and each document as texts, if the model ``reads_texts``.
+        """
         if not len(rows):
             return np.empty(0)
         # Those of a search, or of the model that this one shadows, may have another precision.
@@ -69,7 +81,7 @@ class ServedModel:
             rows = rows.astype(row_type(single=self.single), copy=False)
         if not np.isfinite(rows).all():
             self._refuse_invalid(rows)
-        return self._score(rows)
+        return self._score(rows) if self._score_texts is None else self._score_texts(rows, pairs)
 
     def _refuse_invalid(self, rows: Rows) -> None:
         invalid = np.isinf(rows) if self.takes_missing else ~np.isfinite(rows)
@@ -101,6 +113,7 @@ class ServedModel:
                 "kind": self.kind,
                 "feature_names": list(self.feature_names),
                 "missing_values": self.takes_missing,
+                "texts": self.reads_texts,
                 "absent": self.absent,
                 "definitions": self.definitions_hash,
             },

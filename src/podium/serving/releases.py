@@ -16,8 +16,8 @@ import msgspec
 
 from podium.data.atomic import atomic_write, try_lock
 from podium.errors import DataError
+from podium.rankers.storage import pack_folder
 from podium.serving.settings import ModelSpec
-from podium.serving.text_model import pack_folder
 
 MOST_BYTES = 1 << 30
 """The largest model file."""

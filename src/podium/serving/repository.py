@@ -7,12 +7,13 @@ from pathlib import Path
 
 from podium.data.definitions_hash import require_same_definitions
 from podium.errors import DataError
+from podium.export.reading import ranker_of_bytes
 from podium.features import FeatureDefinitions
 from podium.serving.model import ServedModel
 from podium.serving.refusal import Refusal
 from podium.serving.releases import Release, ReleasedModel, Releases, read_content
 from podium.serving.settings import ModelSpec, ServingSettings
-from podium.serving.text_model import ServedTextModel, is_text_model
+from podium.serving.text_model import ServedTextModel
 
 Loaded = ServedModel | ServedTextModel
 
@@ -59,19 +60,29 @@ class Repository:
 
     def get(self, name: str | None = None, version: str | None = None) -> ServedModel:
         """Return a model of features, as ``find`` does; a Refusal if it ranks texts."""
+        model = self._of_features(name, version)
+        if model.reads_texts:
+            raise Refusal(400, f"model {model.name!r} reads texts, too: it ranks searches only")
+        return model
+
+    def get_for_search(self, name: str | None = None) -> ServedModel:
+        """Return a model for the candidates of searches, which may read their texts as well."""
+        return self._of_features(name, None)
+
+    def _of_features(self, name: str | None, version: str | None) -> ServedModel:
         model = self.find(name, version)
-        if isinstance(model, ServedTextModel):
+        if not model.reads_features:
             raise Refusal(400, f"model {model.name!r} ranks texts: send them to /rerank")
         return model
 
     def get_text(self, name: str | None = None) -> ServedTextModel:
         """Return a model of texts, by default the first of them; a Refusal if there is none."""
         if name is None:
-            texts = [each for each in self._newest.values() if isinstance(each, ServedTextModel)]
+            texts = [each for each in self._newest.values() if not each.reads_features]
             order = [spec.name for spec in self._settings.models]
             name = min((each.name for each in texts), key=order.index, default=None)
         model = self.find(name)
-        if not isinstance(model, ServedTextModel):
+        if model.reads_features:
             raise Refusal(400, f"model {model.name!r} ranks documents by features, not texts")
         return model
 
@@ -180,14 +191,15 @@ class Repository:
         return loaded
 
     def _model(self, model: ReleasedModel, content: bytes) -> Loaded:
-        if not is_text_model(content):
-            return ServedModel(
-                model.name, model.version, content, self._settings.absent,
-                self._settings.most_documents,
-            )  # fmt: skip
-        if model.shadow:
+        ranker = ranker_of_bytes(content)
+        if model.shadow and ranker.reads_texts:
             raise DataError("ranks texts and cannot be a shadow", hint="Leave --shadow out.")
-        return ServedTextModel(model.name, model.version, content)
+        if not ranker.reads_features:
+            return ServedTextModel(model.name, model.version, content, ranker)
+        return ServedModel(
+            model.name, model.version, content, self._settings.absent,
+            self._settings.most_documents, ranker,
+        )  # fmt: skip
 
     def _check_definitions(
         self, loaded: Mapping[Key, Loaded], definitions: FeatureDefinitions
@@ -199,8 +211,13 @@ class Repository:
         for key, model in loaded.items():
             if key[0] != name:
                 continue
-            if isinstance(model, ServedTextModel):
+            if not model.reads_features:
                 raise DataError(f"{name} ranks texts", path=path, hint="Name another model.")
+            if model.reads_texts and not self._settings.search.text_fields:
+                raise DataError(
+                    f"{name} reads texts of documents, and the search names no field with them",
+                    path=path, hint='Add text_fields = ["title", "body"] to its settings.',
+                )  # fmt: skip
             require_same_definitions(model.definitions_hash, definitions.hash, name, path)
             undefined = set(model.feature_names) - set(definitions.names)
             if undefined:
@@ -213,9 +230,7 @@ class Repository:
         served = [model for key, model in loaded.items() if not key[2]]
         newest = {model.name: model for model in sorted(served, key=lambda item: item.version)}
         shadows = {
-            key[0]: model
-            for key, model in loaded.items()
-            if key[2] and isinstance(model, ServedModel)
+            key[0]: model for key, model in loaded.items() if key[2] and model.reads_features
         }
         # Each is replaced in one assignment: a request sees the old models or the new ones.
         self._loaded, self._newest, self._shadows = loaded, newest, shadows
@@ -228,14 +243,14 @@ class Repository:
 
 
 def _check_shadows(loaded: Mapping[Key, Loaded]) -> None:
-    models = {key: model for key, model in loaded.items() if isinstance(model, ServedModel)}
+    models = {key: model for key, model in loaded.items() if model.reads_features}
     for (name, _, is_shadow), shadow in models.items():
         if not is_shadow:
             continue
         for key, model in loaded.items():
             if key[0] != name or key[2]:
                 continue
-            if isinstance(model, ServedTextModel):
+            if not model.reads_features or model.reads_texts:
                 raise DataError(f"{name} ranks texts and has no shadow", hint="Leave it out.")
             require_same_definitions(
                 model.definitions_hash, shadow.definitions_hash, name, "its shadow"

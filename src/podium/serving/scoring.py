@@ -7,28 +7,34 @@ matrix product and boosted thresholds are faster as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from io import BytesIO
+from functools import singledispatch
 from typing import TypeAlias
 
 import numpy as np
 
-from podium.data import Dataset
 from podium.errors import DataError
-from podium.export.reading import Model, model_of_ranker, read_engine_model
 from podium.export.targets.base import Request, engine_names
 from podium.export.targets.onnx import INPUT, MODEL, OUTPUT, Onnx, inference_session
-from podium.export.trees import TreeModel
 from podium.kernels import Doubles
-from podium.rankers import CascadeRanker, NeuralRanker, Ranker, TreeRanker, load_ranker
+from podium.rankers import Ranker
+from podium.scorers.models import FittedModel
+from podium.scorers.trees import TreeModel
 from podium.serving.rows import Rows, row_type
 from podium.serving.tree_walk import can_walk, tree_walk
 
 Score: TypeAlias = Callable[[Rows], Doubles]
 """Scores rows, whose columns are in the order of the model's features."""
 
+Pair: TypeAlias = tuple[str, str]
+"""A query and a document."""
+
+ScoreTexts: TypeAlias = Callable[[Rows, Sequence[Pair]], Doubles]
+"""Scores rows and texts of the same documents."""
+
 _CHECKED_ROWS = 64
+_PAIR = ("query", "document")
 _TOLERANCE = 1e-5
 
 
@@ -41,6 +47,7 @@ class Scorer:
         engine: What scores: ``tree_walk``, ``onnxruntime`` or ``native``.
         feature_names: The names of its features, or their numbers from 1.
         score: Scores rows.
+        score_texts: Scores rows and texts together, of a ranker that reads both; else None.
         reference: Scores rows as the ranker itself does.
         definitions_hash: The hash of its features' definitions, if it is known.
         single: Whether it compares single-precision numbers. Podium trains in single precision, and
@@ -54,58 +61,37 @@ class Scorer:
     reference: Score
     definitions_hash: str | None = None
     single: bool = True
+    score_texts: ScoreTexts | None = None
 
 
-def read_scorer(content: bytes) -> Scorer:
-    """Read a ranker that Podium saved, or a model of LightGBM, XGBoost or CatBoost."""
-    if not content.startswith(b"PK"):
-        model: Model = read_engine_model(content)
-        single = not isinstance(model, TreeModel) or model.single_values
-        engine, score = _exported_score(model, single)
-        return Scorer(
-            type(model).__name__, engine, model.feature_names, score,
-            lambda rows: model.predict(rows.astype(np.float64)), single=single,
-        )  # fmt: skip
-    ranker = load_ranker(BytesIO(content))
-    native = native_score(ranker)
-    if isinstance(ranker, TreeRanker | NeuralRanker):
-        engine, score = _exported_score(model_of_ranker(ranker), True)
-    else:
-        engine, score = "native", native
+def scorer_of(ranker: Ranker) -> Scorer:
+    """Return what scores as a ranker does, by what is fastest for its kind."""
+    engine, names = "native", ranker.feature_names_
+    score: Score = ranker.score_query
+    if not ranker.scores_fast:
+        model = ranker.fitted_model()
+        names = model.feature_names
+        engine, score = _fast_score(model, ranker.single_values)
     return Scorer(
-        type(ranker).__name__, engine, tuple(ranker.feature_names_), score, native,
-        ranker.definitions_hash_,
+        ranker.kind, engine, names, score, ranker.score_query, ranker.definitions_hash_,
+        ranker.single_values, ranker.score_query if ranker.reads_texts else None,
     )  # fmt: skip
 
 
-def _exported_score(model: Model, single: bool) -> tuple[str, Score]:
-    if isinstance(model, TreeModel) and can_walk(model):
+@singledispatch
+def _fast_score(model: FittedModel, single: bool) -> tuple[str, Score]:
+    del single
+    return "onnxruntime", onnx_score(model)
+
+
+@_fast_score.register
+def _tree_score(model: TreeModel, single: bool) -> tuple[str, Score]:
+    if can_walk(model):
         return "tree_walk", tree_walk(model, single=single)
     return "onnxruntime", onnx_score(model)
 
 
-def native_score(ranker: Ranker) -> Score:
-    """Score by the ranker's own engine."""
-    if isinstance(ranker, CascadeRanker):
-        return _one_query(ranker)
-    # Columns are matched by name before, so that the ranker has nothing to match.
-    return ranker._predict
-
-
-def _one_query(ranker: Ranker) -> Score:
-    """Score the documents of a request as those of one query, which a cascade needs to know."""
-    names = tuple(ranker.feature_names_)
-
-    def score(rows: Rows) -> Doubles:
-        labels = np.zeros(len(rows), np.float32)
-        return ranker.predict(
-            Dataset.from_arrays(rows, labels, group=[len(rows)], feature_names=names)
-        )
-
-    return score
-
-
-def onnx_score(model: Model) -> Score:
+def onnx_score(model: FittedModel) -> Score:
     """Score by ONNX Runtime, on one thread: requests, not rows, are spread over cores."""
     names = engine_names(model.feature_names)
     written = Onnx().write(Request(model, names, "podium", Onnx.default_version))
@@ -128,7 +114,9 @@ def check_scorer(scorer: Scorer) -> None:
     kind = row_type(single=scorer.single)
     rows = np.random.default_rng(0).normal(size=(_CHECKED_ROWS, width)).astype(kind)
     for values in (rows, np.zeros((1, width), kind)):
-        scores, expected = scorer.score(values), scorer.reference(values)
+        scores, expected = (
+            _scored(scorer, each, values) for each in (scorer.score, scorer.reference)
+        )
         largest = max(1.0, float(np.abs(expected).max()))
         if scores.shape != (len(values),) or not np.isfinite(scores).all():
             raise DataError("does not give one finite score per document", hint="Train it again.")
@@ -144,6 +132,12 @@ def takes_missing(scorer: Scorer) -> bool:
     try:
         kind = row_type(single=scorer.single)
         row = np.full((1, len(scorer.feature_names)), np.nan, kind)
-        return bool(np.isfinite(scorer.score(row)).all())
+        return bool(np.isfinite(_scored(scorer, scorer.score, row)).all())
     except DataError:
         return False
+
+
+def _scored(scorer: Scorer, score: Score, rows: Rows) -> Doubles:
+    if scorer.score_texts is not None:
+        return scorer.score_texts(rows, [_PAIR] * len(rows))
+    return score(rows)

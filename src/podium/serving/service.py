@@ -11,7 +11,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from podium.serving.refusal import Refusal
 from podium.serving.releases import Release
 from podium.serving.repository import Repository
 from podium.serving.rows import Rows
+from podium.serving.scoring import Pair
 from podium.serving.search.searcher import Searcher
 from podium.serving.settings import ServingSettings
 from podium.serving.workers import HAS_SIGNALS, WorkerFile, ask_to_apply, wait_for_generation
@@ -145,13 +146,13 @@ class Service:
             raise Refusal(503, "not all processes serve the new models yet")
         return release
 
-    async def score(self, model: ServedModel, rows: Rows) -> Doubles:
-        """Score documents: few at once, many in a thread."""
-        if rows.size <= _INLINE_VALUES:
+    async def score(self, model: ServedModel, rows: Rows, pairs: Sequence[Pair] = ()) -> Doubles:
+        """Score documents: few at once, many, and those with texts, in a thread."""
+        if rows.size <= _INLINE_VALUES and not model.reads_texts:
             return model.score(rows)
         try:
             async with asyncio.timeout(self.settings.most_seconds):
-                return await asyncio.to_thread(model.score, rows)
+                return await asyncio.to_thread(model.score, rows, pairs)
         except TimeoutError:
             raise Refusal(503, "scoring took too long") from None
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from podium.export.single_precision import below
-from podium.export.trees import TreeModel
 from podium.kernels import Doubles, Ints
+from podium.scorers.single_precision import below
+from podium.scorers.trees import TreeModel
 from podium.serving.rows import Rows, row_type
 from podium.serving.tree_walk_kernel import walk_trees
 

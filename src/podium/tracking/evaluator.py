@@ -19,7 +19,7 @@ from podium.data.grouping import as_strings
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
 from podium.measures import Comparison, Conventions, Evaluation, Measure, compare, evaluate
-from podium.rankers.query_column import QUERY_COLUMN
+from podium.rankers.inputs import QUERY_COLUMN
 from podium.registry import unknown_name
 from podium.tracking.metrics import metrics_of
 

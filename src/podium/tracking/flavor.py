@@ -18,9 +18,9 @@ from podium.data import Dataset
 from podium.data.frames import arrow_table, is_frame
 from podium.errors import ArgumentError
 from podium.kernels import Doubles
-from podium.rankers import CascadeRanker, NeuralRanker, Ranker, TreeRanker, load_ranker
+from podium.rankers import Ranker, load_ranker
 from podium.rankers.base import nested_rankers
-from podium.rankers.query_column import QUERY_COLUMN
+from podium.rankers.inputs import QUERY_COLUMN
 
 FLAVOR_NAME = "podium"
 _FILE = "ranker.podium"
@@ -125,7 +125,7 @@ class RankerFunction:
         """Score rows; a cascade needs their queries in a column ``qid``."""
         if params:
             raise ArgumentError("rankers have no parameters of predictions", hint="Leave them out.")
-        if not isinstance(self.ranker, CascadeRanker):
+        if not self.ranker.whole_queries:
             return self.ranker.predict(model_input)
         if not is_frame(model_input) or QUERY_COLUMN not in arrow_table(model_input).column_names:
             raise ArgumentError(
@@ -153,17 +153,12 @@ def _signature(ranker: Ranker) -> ModelSignature | None:
         return None
     columns: list[Any] = [ColSpec(DataType.double, name) for name in ranker.feature_names_]
     if QUERY_COLUMN not in ranker.feature_names_:
-        required = isinstance(ranker, CascadeRanker)
+        required = ranker.whole_queries
         columns.append(ColSpec(DataType.string, QUERY_COLUMN, required=required))
     return ModelSignature(inputs=Schema(columns), outputs=Schema([ColSpec(DataType.double)]))
 
 
 def _requirements(ranker: Ranker) -> list[str]:
     """Return what has to be installed to score with a ranker."""
-    extras = {"mlflow", "rankers"}
-    for each in (ranker, *nested_rankers(ranker)):
-        if isinstance(each, TreeRanker):
-            extras.add("trees")
-        if isinstance(each, NeuralRanker):
-            extras.add("neural")
+    extras = {"mlflow", "rankers", *(each.extra for each in (ranker, *nested_rankers(ranker)))}
     return [f"podium-rank[{','.join(sorted(extras))}]=={podium.__version__}"]

@@ -29,8 +29,8 @@ from podium.export.live.versions import (
 )
 from podium.export.targets.elasticsearch import MODEL, Elasticsearch, adds_shift, score_shift
 from podium.export.targets.opensearch import field_value
-from podium.export.trees import TreeModel
 from podium.kernels import Doubles
+from podium.scorers.trees import TreeModel
 
 
 class ElasticsearchEngine:

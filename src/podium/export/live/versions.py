@@ -8,9 +8,9 @@ import secrets
 from collections.abc import Callable
 
 from podium.errors import DataError
-from podium.export.feature_names import shortened
 from podium.export.folder import ExportFolder
 from podium.export.live.golden_documents import safe_name
+from podium.scorers.feature_names import shortened
 
 VERSION = re.compile(r"podium-(?P<name>[A-Za-z][A-Za-z0-9_]{0,179})-[0-9a-f]{12}")
 _FEATURE_SET = re.compile(r"podium_features_[0-9a-f]{12}")

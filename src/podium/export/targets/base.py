@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn
 
@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from podium.errors import ArgumentError, DataError
-from podium.export.feature_names import shortened
 from podium.export.folder import NAME, Feature
-from podium.export.reading import Model
-from podium.export.scorers import LinearModel, NetworkModel
-from podium.export.single_precision import LARGEST_SINGLE, as_single
-from podium.export.trees import TreeModel
 from podium.kernels import Doubles, Floats
+from podium.scorers.feature_names import shortened
+from podium.scorers.models import FittedModel, LinearModel, NetworkModel
+from podium.scorers.single_precision import LARGEST_SINGLE, as_single
+from podium.scorers.trees import TreeModel
 
 DEEPEST_NESTING = 400
 """Parsers of JSON in Java stop at 1,000 levels, and a node takes two of them."""
@@ -40,7 +39,7 @@ class Request:
             smaller than the one that XGBoost dumps.
     """
 
-    model: Model
+    model: FittedModel
     names: tuple[str, ...]
     model_name: str
     version: str
@@ -77,7 +76,7 @@ class EngineModel:
         single_precision: Whether it computes in single precision.
     """
 
-    model: Model
+    model: FittedModel
     absent: Doubles
     single_precision: bool
 
@@ -94,29 +93,9 @@ class EngineModel:
     def predict(self, X: ArrayLike) -> Doubles:
         """Score rows."""
         rows = self.rows(X)
-        if isinstance(self.model, TreeModel):
-            return self.model.predict(rows, np.float32 if self.single_precision else np.float64)
-        if isinstance(self.model, LinearModel) and self.single_precision:
-            scores = np.zeros(len(rows), np.float32)
-            for column, weight in enumerate(self.model.weights.astype(np.float32)):
-                scores += rows[:, column].astype(np.float32) * weight
-            return scores.astype(np.float64)
-        if isinstance(self.model, NetworkModel) and self.single_precision:
-            return self._network_in_single_precision(self.model, rows)
-        return self.model.predict(rows)
-
-    def _network_in_single_precision(self, model: NetworkModel, rows: Doubles) -> Doubles:
-        mean, scale = model.mean.astype(np.float32), model.scale.astype(np.float32)
-        values: Floats = (rows.astype(np.float32) - mean) / scale
-        for number, (weights, biases) in enumerate(model.layers):
-            # One input after the other, as the engine adds: the last digits depend on it.
-            sums = np.tile(biases.astype(np.float32), (len(rows), 1))
-            for column, weight in enumerate(weights.astype(np.float32).T):
-                sums += values[:, [column]] * weight
-            if number + 1 < len(model.layers):
-                np.maximum(sums, np.float32(0.0), out=sums)
-            values = sums
-        return values[:, 0].astype(np.float64)
+        return (
+            self.model.predict_single(rows) if self.single_precision else self.model.predict(rows)
+        )
 
 
 class Target(ABC):
@@ -134,6 +113,8 @@ class Target(ABC):
     """Whether a feature may be negative: where it is the score of a query, it may not."""
     computes_features: ClassVar[bool] = True
     """Whether it computes the features of a document, rather than to be given them."""
+    takes_texts: ClassVar[bool] = False
+    """Whether it can score texts."""
     packages: ClassVar[tuple[str, ...]] = ()
     """The packages that write the format."""
     has_raw_form: ClassVar[bool] = False
@@ -147,25 +128,17 @@ class Target(ABC):
 
     def write(self, request: Request) -> Written:
         """Return the files of a model; an ArgumentError if the target cannot express it."""
-        if request.raw and not (self.has_raw_form and isinstance(request.model, TreeModel)):
+        if request.raw and not (self.has_raw_form and request.model.leaf_count is not None):
             self.refuse("this model as XGBoost saves it", "Leave out --raw.")
         self._require_range(request.model)
-        if isinstance(request.model, TreeModel):
-            return self.write_trees(request, request.model)
-        if isinstance(request.model, LinearModel):
-            return self.write_linear(request, request.model)
-        return self.write_network(request, request.model)
+        write: Callable[[Request, FittedModel], Written] = getattr(self, request.model.writer)
+        return write(request, request.model)
 
-    def _require_range(self, model: Model) -> None:
+    def _require_range(self, model: FittedModel) -> None:
         """Refuse leaves and weights whose sums are infinite in the target, or in the library."""
-        if isinstance(model, NetworkModel):
-            return
         limit = self.largest_score
-        if isinstance(model, TreeModel):
-            largest, what = model.largest_score(), "leaves whose sum may be"
-            limit = min(limit, LARGEST_SINGLE) if model.single_precision else limit
-        else:
-            largest, what = float(np.abs(model.weights).max(initial=0.0)), "a weight of"
+        limit = min(limit, LARGEST_SINGLE) if model.single_precision else limit
+        largest, what = model.largest_number()
         if not largest <= limit:
             self.refuse(f"{what} {largest:.3g}, above {limit:.3g}", "Scale the labels.")
 

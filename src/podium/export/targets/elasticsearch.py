@@ -18,7 +18,7 @@ from podium.errors import DataError
 from podium.export.folder import Feature
 from podium.export.targets.base import EngineModel, Request, Target, Written, version_number
 from podium.export.targets.opensearch import field_value, read_fields
-from podium.export.trees import Split, TreeModel, concatenate_trees, flatten_tree
+from podium.scorers.trees import Split, TreeModel, concatenate_trees, flatten_tree
 
 MODEL = "model.json"
 _LARGEST = float(np.finfo(np.float64).max)

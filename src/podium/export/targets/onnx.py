@@ -16,12 +16,11 @@ from numpy.typing import ArrayLike
 
 from podium.errors import DataError, MissingPackageError
 from podium.export.folder import Feature
-from podium.export.reading import Model
-from podium.export.scorers import LinearModel, NetworkModel
 from podium.export.targets.base import EngineModel, Request, Target, Written
-from podium.export.tree_kernel import ZERO
-from podium.export.trees import Split, TreeModel, concatenate_trees, flatten_tree
 from podium.kernels import Doubles
+from podium.scorers.models import FittedModel, LinearModel, NetworkModel
+from podium.scorers.tree_kernel import ZERO
+from podium.scorers.trees import Split, TreeModel, concatenate_trees, flatten_tree
 
 MODEL = "model.onnx"
 INPUT, OUTPUT = "features", "scores"
@@ -39,6 +38,7 @@ class Onnx(Target):
 
     name = "onnx"
     title = "ONNX"
+    takes_texts = True
     default_version = "1.21"
     single_precision = False
     computes_features = False
@@ -349,7 +349,7 @@ def _numbers(model: TreeModel) -> Any:
     return np.where(inner, number, (number + first) % leaves)
 
 
-def _parsed(content: bytes, features: Sequence[Feature]) -> tuple[Model, str]:
+def _parsed(content: bytes, features: Sequence[Feature]) -> tuple[FittedModel, str]:
     """Read the model of a graph, and the name of the tensor that its trees take."""
     onnx = _package("onnx")
     try:

@@ -17,10 +17,7 @@ import numpy as np
 
 from podium.data.json_lines import parse_json
 from podium.errors import DataError
-from podium.export.feature_names import feature_set_name
-from podium.export.folder import Feature
-from podium.export.scorers import LinearModel
-from podium.export.single_precision import as_single, below
+from podium.export.folder import Feature, feature_set_name
 from podium.export.targets.base import (
     EngineModel,
     Request,
@@ -30,7 +27,9 @@ from podium.export.targets.base import (
     version_number,
     zero_goes_left,
 )
-from podium.export.trees import Split, TreeModel, concatenate_trees, flatten_tree
+from podium.scorers.models import LinearModel
+from podium.scorers.single_precision import as_single, below
+from podium.scorers.trees import Split, TreeModel, concatenate_trees, flatten_tree
 
 FEATURES, MODEL = "featureset.json", "model.json"
 _DUMPED, _RAW = "model/xgboost+json", "model/xgboost+json+raw"

@@ -15,10 +15,7 @@ import numpy as np
 
 from podium.data.json_lines import parse_json
 from podium.errors import DataError
-from podium.export.feature_names import feature_set_name
-from podium.export.folder import Feature
-from podium.export.scorers import LinearModel, NetworkModel
-from podium.export.single_precision import as_single, at_most
+from podium.export.folder import Feature, feature_set_name
 from podium.export.targets.base import (
     EngineModel,
     Request,
@@ -28,8 +25,10 @@ from podium.export.targets.base import (
     version_number,
     zero_goes_left,
 )
-from podium.export.trees import Split, TreeModel, concatenate_trees, flatten_tree
 from podium.kernels import Floats
+from podium.scorers.models import LinearModel, NetworkModel
+from podium.scorers.single_precision import as_single, at_most
+from podium.scorers.trees import Split, TreeModel, concatenate_trees, flatten_tree
 
 FEATURES, MODEL = "features.json", "model.json"
 SLACK = np.float32(1e-6)

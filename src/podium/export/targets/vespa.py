@@ -17,10 +17,10 @@ import numpy as np
 from podium.data.json_lines import parse_json
 from podium.errors import ArgumentError, DataError
 from podium.export.folder import Feature
-from podium.export.single_precision import as_single, below
 from podium.export.targets.base import EngineModel, Request, Target, Written
 from podium.export.targets.opensearch import ABOVE_ALL
-from podium.export.trees import Split, TreeModel, concatenate_trees, flatten_tree
+from podium.scorers.single_precision import as_single, below
+from podium.scorers.trees import Split, TreeModel, concatenate_trees, flatten_tree
 
 MODEL, PROFILE = "model.json", "rank-profile.sd"
 _ATTRIBUTE = re.compile(r"function (\w+)\(\) \{\n\s*expression: attribute\((\w+)\)\n")

@@ -58,7 +58,9 @@ def add_search_routes(app: FastAPI, service: Service, settings: SearchSettings) 
             raise Refusal(503, "the service is not ready")
         check_search(request, settings.depth, settings.fields, searcher.query_columns)
         try:
-            result = await searcher.search(request, lambda: service.repository.get(settings.model))
+            result = await searcher.search(
+                request, lambda: service.repository.get_for_search(settings.model)
+            )
         except NoAnswer as no_answer:
             service.metrics.searched(no_answer.outcome)
             raise

@@ -8,9 +8,9 @@ budget ends is the answer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -29,6 +29,7 @@ from podium.features.feature_search import QueryRefusedError
 from podium.kernels import Doubles, Floats
 from podium.serving.model import ServedModel
 from podium.serving.refusal import Refusal
+from podium.serving.scoring import Pair
 from podium.serving.search.engine_client import AsyncEngineClient
 from podium.serving.search.request import SearchRequest
 from podium.serving.search.settings import SearchSettings
@@ -98,17 +99,18 @@ class Searcher:
     Args:
         settings: The engine and the limits.
         definitions: The features.
-        score: Scores rows by a model.
+        score: Scores rows by a model, with the texts of those that read them.
     """
 
     def __init__(
         self,
         settings: SearchSettings,
         definitions: FeatureDefinitions,
-        score: Callable[[ServedModel, Floats], Awaitable[Doubles]],
+        score: Callable[[ServedModel, Floats, Sequence[Pair]], Awaitable[Doubles]],
     ) -> None:
         self._score = score
         self._rows, self._logging, self._plain = prepare_search(settings, definitions)
+        self._text_fields = settings.text_fields
         self._depth, self._seconds = settings.depth, settings.budget_ms / 1000
         self._client = AsyncEngineClient(
             self._logging.address, seconds=self._seconds, connections=settings.connections
@@ -148,7 +150,8 @@ class Searcher:
             return await self._rank(query, request, candidates, find_model, deadline)
         if page is None:
             raise NoAnswer("engine", "the search engine does not answer")
-        return SearchResult("logging" if in_time else "time", _by_engine(page))
+        outcome: Outcome = "logging" if in_time else "time"
+        return SearchResult(outcome, _by_engine(page, request.fields))
 
     def _query(self, request: SearchRequest) -> SearchQuery:
         query = SearchQuery(request.query, request.query, request.columns)
@@ -215,7 +218,8 @@ class Searcher:
         if stored is not None and now >= self._check_again:
             self._logging.check_stored(*await self._client.ask(stored))
             self._check_again = now + _CHECK_SECONDS
-        return await self._documents(self._logging, query, self._depth, 0, fields)
+        asked = list(dict.fromkeys([*fields, *self._text_fields]))
+        return await self._documents(self._logging, query, self._depth, 0, asked)
 
     async def _rank(
         self,
@@ -231,21 +235,30 @@ class Searcher:
             model = find_model()
             rows = self._columns(model, self._rows(query, in_index_order))
             async with asyncio.timeout_at(deadline):
-                scores = await self._score(model, rows)
+                scores = await self._score(model, rows, self._pairs(query, in_index_order))
         except TimeoutError:
-            return SearchResult("time", _by_engine(candidates[page]))
+            return SearchResult("time", _by_engine(candidates[page], request.fields))
         except (
             Exception
         ) as error:  # whatever a model or a feature does, the engine's order is there
             self._log.error("model", error=repr(error))
-            return SearchResult("model", _by_engine(candidates[page]))
+            return SearchResult("model", _by_engine(candidates[page], request.fields))
         order = np.argsort(-scores, kind="stable")[page].tolist()
         values = scores.tolist()
         return SearchResult(
             "reranked",
-            [(in_index_order[row], values[row]) for row in order],
+            [(_shown(in_index_order[row], request.fields), values[row]) for row in order],
             RankedCandidates(model, [document.id for document in in_index_order], rows, scores),
         )
+
+    def _pairs(self, query: SearchQuery, documents: list[LoggedDocument]) -> list[Pair]:
+        """Return the query and each document as texts, if models read them."""
+        if not self._text_fields:
+            return []
+        return [
+            (query.text, "\n".join(_texts(each.fields.get(name) for name in self._text_fields)))
+            for each in documents
+        ]
 
     def _columns(self, model: ServedModel, rows: Floats) -> Floats:
         """Return the model's features, in its order."""
@@ -281,12 +294,28 @@ def prepare_search(
     return rows, logging, page
 
 
+def _texts(values: Iterable[Any]) -> Iterator[str]:
+    """Yield the strings of fields, of which some have several."""
+    for value in values:
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, str):
+                yield each
+
+
 def _number(document: LoggedDocument) -> int:
     return document.number
 
 
-def _by_engine(documents: list[LoggedDocument]) -> list[tuple[LoggedDocument, float]]:
-    return [(document, document.score) for document in documents]
+def _by_engine(
+    documents: list[LoggedDocument], fields: list[str]
+) -> list[tuple[LoggedDocument, float]]:
+    return [(_shown(document, fields), document.score) for document in documents]
+
+
+def _shown(document: LoggedDocument, fields: list[str]) -> LoggedDocument:
+    """Return a document with the fields that were asked for, without those a model reads."""
+    kept = {name: value for name, value in document.fields.items() if name in fields}
+    return document if len(kept) == len(document.fields) else document._replace(fields=kept)
 
 
 def _result(task: asyncio.Future[list[LoggedDocument]]) -> list[LoggedDocument] | None:

@@ -30,6 +30,8 @@ class SearchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
             with doc values that has the same value as ``_id``, which is then not read from stored
             fields.
         fields: The stored fields that requests may ask for.
+        text_fields: The stored fields that a model reads as the text of a document, line by line;
+            only for models that read texts.
         depth: How many candidates are ranked by the model.
         budget_ms: The longest time that a search may take, in milliseconds.
         connections: The largest number of connections to the engine, per process; half as many
@@ -43,6 +45,7 @@ class SearchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     feature_set: str = DEFAULT_SET
     id_field: str | None = None
     fields: Annotated[tuple[str, ...], Meta(max_length=200)] = ()
+    text_fields: Annotated[tuple[str, ...], Meta(max_length=20)] = ()
     depth: Annotated[int, Meta(ge=1, le=1000)] = 100
     budget_ms: Annotated[int, Meta(ge=10, le=60_000)] = 500
     connections: Annotated[int, Meta(ge=2, le=1000)] = 64
@@ -65,7 +68,7 @@ def read_search_settings(path: str) -> SearchSettings:
         if len(content) > _MOST_BYTES:
             raise ValueError("is larger than 1 MiB")
         settings = msgspec.convert(tomllib.loads(content.decode()), SearchSettings)
-        for field in (*settings.fields, settings.id_field or "id"):
+        for field in (*settings.fields, *settings.text_fields, settings.id_field or "id"):
             if not _FIELD.fullmatch(field):
                 raise ValueError(f"{field[:60]!r} cannot be the name of a field")
     except (ValueError, msgspec.ValidationError, RecursionError) as error:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from podium.errors import DataError
-from podium.export.feature_names import shortened
+from podium.scorers.feature_names import shortened
 
 _NUMBERS = {
     b"i": (">b", 1), b"U": (">B", 1), b"I": (">h", 2), b"l": (">i", 4), b"L": (">q", 8),

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from podium.data.json_lines import parse_json
 from podium.errors import DataError
-from podium.export.feature_names import check_feature_count, check_feature_names, shortened
-from podium.export.single_precision import as_single
-from podium.export.trees import Split, TreeModel, concatenate_trees, flatten_tree
+from podium.scorers.feature_names import check_feature_count, check_feature_names, shortened
+from podium.scorers.single_precision import as_single
+from podium.scorers.trees import Split, TreeModel, concatenate_trees, flatten_tree
 
 _MOST_SPLITS = 16
 """CatBoost's own bound of the depth of an oblivious tree."""

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from podium.errors import DataError
-from podium.export.tree_kernel import ZERO, reached_leaves
 from podium.kernels import Doubles, Ints
+from podium.scorers.models import FittedModel, sum_bound
+from podium.scorers.tree_kernel import ZERO, reached_leaves
 
 _MOST_NODES = 50_000_000
 _MOST_TREE_NODES = 300_000
@@ -24,10 +25,15 @@ _MOST_TREE_NODES = 300_000
 _DEEPEST = 5_000
 _BLOCK = 1 << 22
 """The number of leaves (rows times trees) that are looked up at a time."""
+_NODE_ARRAYS = (
+    "roots", "feature", "threshold", "left", "right", "missing_left", "value", "category_set",
+    "zero_missing",
+)  # fmt: skip
+_OPTIONS = ("strict", "base_score", "floor_categories", "single_values", "single_precision")
 
 
 @dataclass(frozen=True, eq=False)
-class TreeModel:
+class TreeModel(FittedModel):
     """A sum of trees. The nodes of all trees are numbered together, and parents come first.
 
     A row goes to the left child of a split if its value is ``<= threshold`` (``<`` if ``strict``),
@@ -54,6 +60,8 @@ class TreeModel:
             differ from the exact sum in the last digits.
         unused: The number of trees after the best iteration, which are left out.
     """
+
+    writer = "write_trees"
 
     feature_names: tuple[str, ...]
     roots: Ints
@@ -132,6 +140,15 @@ class TreeModel:
         """Whether any split is by a set of categories."""
         return bool((self.category_set >= 0).any())
 
+    def largest_number(self) -> tuple[float, str]:
+        """Return a bound of the size of a score, and of every sum on the way to it."""
+        return self.largest_score(), "leaves whose sum may be"
+
+    @property
+    def largest_shift(self) -> float:
+        """The bound of a score: the smallest one becomes 0."""
+        return self.largest_score()
+
     def largest_score(self) -> float:
         """Return a bound of the size of a score, and of every sum on the way to it."""
         if not self.trees:
@@ -201,6 +218,63 @@ class TreeModel:
             for tree in range(self.trees):
                 scores[first : first + step] += reached[:, tree]
         return scores.astype(np.float64)
+
+    @property
+    def leaf_count(self) -> int:
+        """The number of leaves of all trees."""
+        return int((self.feature < 0).sum())
+
+    def reached_leaves(self, rows: Doubles) -> Ints:
+        """Return the nodes of the leaves that any row reaches."""
+        return np.unique(self.leaves(rows)) if len(rows) else np.empty(0, np.int64)
+
+    def predict_single(self, rows: Doubles) -> Doubles:
+        """Score rows by a sum in single precision."""
+        return self.predict(rows, np.float32)
+
+    def absolute_terms(self, rows: Doubles) -> Doubles:
+        """Return the sum of the terms of each row's score, without their signs."""
+        with np.errstate(over="ignore"):
+            sizes = np.abs(self.value)
+            terms = np.full(len(rows), abs(self.base_score))
+            for start in range(0, len(rows), 256):
+                reached = self.leaves(rows[start : start + 256])
+                terms[start : start + 256] += sizes[reached].sum(axis=1)
+            return terms
+
+    def rounding_bound(self, rows: Doubles, dtype: type[np.floating[Any]]) -> Doubles:
+        """Return how far each row's score may be off if it is computed in a precision."""
+        return sum_bound(self.trees + 1, self.absolute_terms(rows), dtype)
+
+    def content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return its options and its arrays."""
+        values = {name: getattr(self, name) for name in _OPTIONS}
+        values["category_sets"] = [list(members) for members in self.category_sets]
+        return values, {name: getattr(self, name) for name in _NODE_ARRAYS}
+
+    @classmethod
+    def from_content(
+        cls, names: tuple[str, ...], values: dict[str, Any], arrays: dict[str, NDArray[Any]]
+    ) -> Self:
+        """Return the model with this ``content``."""
+        kinds: dict[str, Any] = dict.fromkeys(_NODE_ARRAYS, np.int64)
+        kinds |= dict.fromkeys(("threshold", "value"), np.float64)
+        kinds |= dict.fromkeys(("missing_left", "zero_missing"), np.bool_)
+        nodes: dict[str, Any] = {
+            name: arrays[name].astype(kind, casting="same_kind") for name, kind in kinds.items()
+        }
+        return cls(
+            feature_names=names,
+            category_sets=tuple(
+                tuple(int(member) for member in members) for members in values["category_sets"]
+            ),
+            strict=bool(values["strict"]),
+            base_score=float(values["base_score"]),
+            floor_categories=bool(values["floor_categories"]),
+            single_values=bool(values["single_values"]),
+            single_precision=bool(values["single_precision"]),
+            **nodes,
+        )
 
     def _rows(self, X: ArrayLike) -> Doubles:
         rows = np.ascontiguousarray(X, np.float64)

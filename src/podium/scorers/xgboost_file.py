@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from podium.data.json_lines import parse_json
 from podium.errors import DataError
-from podium.export.feature_names import check_feature_count, check_feature_names, shortened
-from podium.export.single_precision import as_single
-from podium.export.trees import TreeModel, concatenate_trees
-from podium.export.ubjson import parse_ubjson
 from podium.kernels import Ints
-from podium.rankers.model_check import DELETED
+from podium.scorers.feature_names import check_feature_count, check_feature_names, shortened
+from podium.scorers.model_check import DELETED
+from podium.scorers.single_precision import as_single
+from podium.scorers.trees import TreeModel, concatenate_trees
+from podium.scorers.ubjson import parse_ubjson
 
 _MARGIN = {"binary:logistic", "binary:logitraw", "reg:logistic"}
 _LOG = {"count:poisson", "reg:gamma", "reg:tweedie"}

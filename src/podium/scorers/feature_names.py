@@ -1,11 +1,8 @@
-"""Names of features, bounded and valid text, and of the sets of them in engines."""
+"""Names of features: bounded, and valid text."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from podium.errors import DataError
 
@@ -23,23 +20,6 @@ def shortened(text: str) -> str:
         'aaaaaaa...'
     """
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-
-
-def feature_set_name(features: Mapping[str, Any], prefix: str = "podium_features") -> str:
-    """Return the name of a feature set or feature store, which ends with a hash of what it holds.
-
-    Sets with other features have another name, so none has to be replaced.
-
-    Args:
-        features: How the engine computes each feature, by name.
-        prefix: What the name begins with.
-
-    Example:
-        >>> feature_set_name({"title": {"match": {"title": "{{query}}"}}})
-        'podium_features_6a76db1ba0da'
-    """
-    content = json.dumps(features, sort_keys=True, separators=(",", ":")).encode()
-    return f"{prefix}_{hashlib.sha256(content).hexdigest()[:12]}"
 
 
 def check_feature_count(count: int) -> None:

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from podium.errors import DataError
-from podium.export.feature_names import check_feature_names
-from podium.export.tree_kernel import ZERO
-from podium.export.trees import TreeModel, concatenate_trees
-from podium.rankers.model_check import check_lightgbm
+from podium.scorers.feature_names import check_feature_names
+from podium.scorers.model_check import check_lightgbm
+from podium.scorers.tree_kernel import ZERO
+from podium.scorers.trees import TreeModel, concatenate_trees
 
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2
 _MISSING_NONE, _MISSING_ZERO, _MISSING_NAN = 0, 1, 2

@@ -1,0 +1,48 @@
+"""Rankers from their files, of any kind."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from io import BytesIO
+from pathlib import Path
+
+from podium.errors import DataError
+from podium.rankers.base import Ranker
+from podium.rankers.storage import is_packed_folder, read_archive, unpack_folder
+
+
+def load_ranker(source: str | os.PathLike[str] | BytesIO) -> Ranker:
+    """Load a ranker that ``save`` wrote, from its file, its folder or its ``to_bytes``.
+
+    Example:
+        >>> from podium.rankers import LinearRanker
+        >>> ranker = LinearRanker("ListNet()").fit([[1.0], [2.0]], [0, 1], group=[2])
+        >>> load_ranker(BytesIO(ranker.to_bytes()))
+        LinearRanker(loss='ListNet()')
+    """
+    if isinstance(source, BytesIO):
+        if is_packed_folder(source):
+            with tempfile.TemporaryDirectory(prefix="podium-ranker-") as folder:
+                unpack_folder(source, Path(folder))
+                return _load_text_ranker(Path(folder))
+    elif Path(source).is_dir():
+        return _load_text_ranker(Path(source))
+    archive = read_archive(source)
+    kind = Ranker.KINDS.get(archive.kind)
+    try:
+        if kind is None:
+            raise KeyError(archive.kind)
+        return kind.from_archive(archive)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(
+            f"is not a ranker of this Podium ({error})",
+            path=None if isinstance(source, BytesIO) else source,
+            hint="Train and save it again.",
+        ) from error
+
+
+def _load_text_ranker(folder: Path) -> Ranker:
+    from podium.rankers.text import TextRanker
+
+    return TextRanker.load(folder)
