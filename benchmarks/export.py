@@ -35,6 +35,7 @@ from podium.export.targets.onnx import INPUT, inference_session
 from podium.export.verifying import read_written, score_tolerance
 from podium.kernels import Doubles
 from podium.rankers import BoostedRanker, LinearRanker, NeuralRanker, Ranker, TreeRanker
+from podium.scorers.trees import TreeModel
 
 _DATA = Path(__file__).parents[2] / "shared" / "data"
 _CUT = 10
