@@ -24,10 +24,10 @@ _SHIFT = 2.6
 
 
 def gate_calibration(quick: bool) -> Iterator[Row]:
-    """Requirements at the margin, prediction-powered means of 0 and 1, and weighted intervals."""
+    """Requirements at the margin, prediction-powered means, and weighted intervals."""
     if TREC.exists():
         yield from _requirements(15 if quick else 600)
-    yield from _powered(150 if quick else 20_000)
+    yield from _powered(150 if quick else 5_000)
     yield from _weighted(150 if quick else 3_000)
 
 
@@ -84,25 +84,35 @@ def _most(share: float, repeats: int, confidence: float = 0.999) -> float:
 
 
 def _powered(repeats: int) -> Iterator[Row]:
-    """Values of 0 and 1 by people, and by a machine that is mostly right, of 200 other queries."""
-    for rate, right in ((0.1, 0.8), (0.1, 0.95), (0.3, 0.9)):
-        data = f"rate {rate:g}, {right:.0%} right"
-        for queries in (10, 20, 50):
-            random = np.random.default_rng([22, queries, int(100 * right)])
-            covered, means = 0, np.empty(repeats)
-            for number in range(repeats):
-                truth = (random.random(queries + 200) < rate).astype(float)
+    """Values by people, and by a machine that is mostly right, of 200 other queries.
+
+    People's values are 0 and 1, or 1 for most queries and anything between 0 and 1 for the others,
+    where the machine's are never equal.
+    """
+    cases = [(rate, right, False) for rate, right in ((0.1, 0.8), (0.1, 0.95), (0.3, 0.9))]
+    cases += [(rate, right, True) for rate, right in ((0.8, 0.95), (0.95, 0.95), (0.95, 0.5))]
+    for (rate, right, mixed), queries in product(cases, (10, 20, 50)):
+        random = np.random.default_rng([22, queries, int(100 * right)])
+        average = rate + (1 - rate) / 2 if mixed else rate
+        covered, means = 0, np.empty(repeats)
+        for number in range(repeats):
+            truth = (random.random(queries + 200) < rate).astype(float)
+            if mixed:
+                truth = np.where(truth == 1, 1.0, random.random(len(truth)))
+                guess = truth + (1 - right) * random.standard_normal(len(truth))
+            else:
                 guess = np.where(random.random(len(truth)) < right, truth, 1.0 - truth)
-                result = powered_mean(truth[:queries], guess[:queries], guess[queries:])
-                covered += result.low <= rate <= result.high
-                means[number] = result.mean
-            least = float(stats.binom.ppf(0.001, repeats, 0.92)) / repeats
-            what = "prediction-powered intervals"
-            yield what, data, queries, [covered / repeats], [least], [1.0], True
-            bias = float(means.mean()) / rate
-            error = 3.3 * float(means.std()) / math.sqrt(repeats) / rate
-            ends = [0.97 - error], [1.03 + error]
-            yield "prediction-powered mean over the truth", data, queries, [bias], *ends, True
+            result = powered_mean(truth[:queries], guess[:queries], guess[queries:])
+            covered += result.low <= average <= result.high
+            means[number] = result.mean
+        least = float(stats.binom.ppf(0.001, repeats, 0.92)) / repeats
+        data = f"{rate:.0%} of values 1, {'noise ' if mixed else 'wrong in '}{1 - right:.2g}"
+        what = "prediction-powered intervals"
+        yield what, data, queries, [covered / repeats], [least], [1.0], True
+        bias = float(means.mean()) / average
+        error = 3.3 * float(means.std()) / math.sqrt(repeats) / average
+        ends = [0.97 - error], [1.03 + error]
+        yield "prediction-powered mean over the truth", data, queries, [bias], *ends, True
 
 
 def _weighted(repeats: int) -> Iterator[Row]:

@@ -106,6 +106,18 @@ def test_coverage_and_bias_with_values_of_0_and_1(people, accuracy):
     assert all(each.high > each.low for each in results)
 
 
+def test_coverage_where_most_of_peoples_values_are_equal():
+    """Twenty values of which one in twenty is below 1: a third of samples have none of them."""
+    random = np.random.default_rng(5)
+    repeats, covered = 200, 0
+    for _ in range(repeats):
+        y = np.where(random.random(220) < 0.95, 1.0, random.random(220))
+        f = y + 0.05 * random.standard_normal(220)
+        result = powered_mean(y[:20], f[:20], f[20:])
+        covered += result.low <= 0.975 <= result.high
+    assert covered >= stats.binom.ppf(0.001, repeats, 0.92)
+
+
 def test_queries_that_people_find_nothing_for():
     """With nothing_relevant="skip" they have no value, but they were judged."""
     random = np.random.default_rng(3)

@@ -73,10 +73,10 @@ def powered_mean(
     own value took part in would bias the mean. The interval takes the weight of all, and has one
     degree of freedom less for it.
 
-    Where half of the queries or more have the same two values, as measures of 0 and 1 have, a
-    sample may have none of the rare ones. There the interval is that with two more queries, one at
-    each end of the range of values, as of a proportion (Agresti and Coull, The American
-    Statistician 52, 1998): it is wider, and the mean is not in its middle.
+    Where people's values are the same for half of the queries or more, as measures of 0 and 1
+    have them, a sample may have none of the rare ones. There the interval is that with two more
+    queries, one at each end of the range of values, as of a proportion (Agresti and Coull, The
+    American Statistician 52, 1998): it is wider, and the mean is not in its middle.
 
     Args:
         human: The value of each query that people judged, by their labels.
@@ -127,7 +127,7 @@ def _ends(
     values = np.concatenate([y, f, g])
     least, most = float(values.min()), float(values.max())
     shift = 0.0
-    _, times = np.unique(np.column_stack([y, f]), axis=0, return_counts=True)
+    _, times = np.unique(y, return_counts=True)
     if len(y) > 1 and least < most and 2 * times.max() >= len(y):
         more = np.append(residuals, [least - weight * most, most - weight * least])
         shift = float(more.mean() - residuals.mean())
