@@ -179,7 +179,7 @@ def test_the_test_keeps_its_level_under_any_weights() -> None:
 
 def weighted_by(weights: Any) -> Comparison:
     truth = {f"q{number:02d}": {"a": 1} for number in range(len(weights))}
-    runs = {"old": {query: {"b": 2.0, "a": 1.0} for query in truth}, "new": truth}
+    runs: dict[str, Any] = {"old": {query: {"b": 2.0, "a": 1.0} for query in truth}, "new": truth}
     return podium.compare("RR", truth, runs, sample_weight=weights)
 
 
