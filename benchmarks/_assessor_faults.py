@@ -13,16 +13,10 @@ from pathlib import Path
 
 from benchmarks._chat_endpoint import ChatServer, Fault, serve_chat
 from benchmarks._report import Report
-from podium.judging import (
-    AnswerLog,
-    Budget,
-    BudgetError,
-    Endpoint,
-    EndpointAssessor,
-    Session,
-    grade_session,
-    read_answers,
-)
+from podium.judging import AnswerLog, Budget, Endpoint, EndpointAssessor, Session
+from podium.judging.assessors.panel import grade_session
+from podium.judging.models.answer_log import read_answers
+from podium.judging.models.budget import BudgetError
 
 _FAULTS: tuple[Fault, ...] = (
     "busy", "error", "cut", "slow", "malformed", "refusal", "prose", "empty", "reset"

@@ -23,7 +23,8 @@ import numpy as np
 
 from benchmarks._assessor_data import KEPT, JudgedPassages, judged_passages
 from benchmarks._chat_endpoint import ChatServer, Shares, serve_chat
-from podium.judging import AnswerLog, Endpoint, EndpointAssessor, Session, grade_session
+from podium.judging import AnswerLog, Endpoint, EndpointAssessor, Session
+from podium.judging.assessors.panel import grade_session
 from podium.judging.models.rubric import parse_rubric
 from podium.kernels import Doubles
 

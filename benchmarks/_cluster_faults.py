@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks._cluster_data import learning_shards, scored_shards, ten_milliseconds
 from benchmarks._raylets import Raylets
 from benchmarks._report import Report
-from podium.cluster import Cluster, evaluate, fit, grid, sweep
+from podium.cluster import Cluster, evaluate_shards, fit_shards, grid, sweep
 from podium.data import ShardSet
 from podium.rankers import LinearRanker, NeuralRanker, Ranker, TreeRanker
 
@@ -59,10 +59,10 @@ def _check(
 def _cases(folder: Path, cluster: Cluster, quick: bool) -> dict[str, Callable[[], bool]]:
     rows = 200_000 if quick else 5_000_000
     scored = scored_shards(folder / "scored", rows, rows // 40)
-    expected = evaluate("nDCG@10", scored).means["score"]
+    expected = evaluate_shards("nDCG@10", scored).means["score"]
 
     def evaluation() -> bool:
-        result = evaluate("nDCG@10", scored, cluster=cluster)
+        result = evaluate_shards("nDCG@10", scored, cluster=cluster)
         same = {m: abs(mean - expected[m]) <= 1e-9 for m, mean in result.means["score"].items()}
         return all(same.values()) and result.queries == scored.queries
 
@@ -94,7 +94,7 @@ def _linear(train: ShardSet, cluster: Cluster) -> Callable[[], bool]:
     expected = LinearRanker(LOSS).fit(train).coef_
 
     def run() -> bool:
-        coefficients = fit(LinearRanker(LOSS), train, cluster=cluster).coef_
+        coefficients = fit_shards(LinearRanker(LOSS), train, cluster=cluster).coef_
         return bool(np.abs(coefficients - expected).max() <= 1e-6)
 
     return run
@@ -110,7 +110,7 @@ def _worth(train: ShardSet, cluster: Cluster, make: Callable[[], Ranker]) -> Cal
     expected = make().fit(data).score(data)
 
     def run() -> bool:
-        ranker = fit(make(), train, checkpoint_seconds=2.0, cluster=cluster)
+        ranker = fit_shards(make(), train, checkpoint_seconds=2.0, cluster=cluster)
         complete = not isinstance(ranker, TreeRanker) or ranker.n_estimators_ == ranker.n_estimators
         return complete and abs(ranker.score(data) - expected) <= 0.02
 

@@ -11,10 +11,11 @@ import numpy as np
 
 from podium.data import Dataset
 from podium.errors import ArgumentError
-from podium.export import ExportFolder, ExportSettings, connect_engine, export_ranker
-from podium.export.folder import REFERENCE
+from podium.export import connect_engine, export_ranker
+from podium.export.folder import REFERENCE, ExportFolder
 from podium.export.reference import read_reference
 from podium.export.targets.elasticsearch import adds_shift, score_shift
+from podium.export.writing import ExportSettings
 from podium.kernels import Doubles
 from podium.rankers import Ranker
 from podium.scorers.trees import TreeModel

@@ -12,8 +12,9 @@ from scipy import stats
 from benchmarks._gates import TREC
 from benchmarks._null_queries import Doubles
 from podium.data import read_qrels, read_run
-from podium.measures import evaluate, powered_mean
+from podium.measures import evaluate
 from podium.measures.comparison.one_sided import mean_above
+from podium.measures.comparison.prediction_powered import powered_mean
 from podium.measures.comparison.statistics import weighted_interval
 
 Row = tuple[str, str, int, Sequence[float], Sequence[float], Sequence[float], bool]

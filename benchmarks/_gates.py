@@ -13,20 +13,15 @@ from scipy import stats
 
 from benchmarks._null_queries import Doubles, Draw, ndcg, reciprocal_rank, success
 from podium.data import Judgments, Rankings, read_qrels, read_run
-from podium.measures import (
-    ByMeasure,
-    Comparison,
-    conventions_named,
-    difference_power,
-    evaluate,
-    parse_measure,
-    queries_needed,
-    require,
-    search_slices,
-    slice_differences,
-)
+from podium.measures import evaluate, require, slice_differences
 from podium.measures.comparison.one_sided import mean_above
+from podium.measures.comparison.power import difference_power, queries_needed
+from podium.measures.comparison.result import Comparison
+from podium.measures.comparison.slice_differences import search_slices
 from podium.measures.comparison.unjudged import LabelTrial, trial_bounds
+from podium.measures.evaluation import ByMeasure
+from podium.measures.names import parse_measure
+from podium.measures.presets import conventions_named
 
 TREC = Path(__file__).parents[2] / "shared" / "data" / "trec"
 _MEASURE = "nDCG@10"

@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks._report import Report
-from podium.judging.agreement import (
-    Agreement,
-    Ratings,
+from podium.judging.agreement import Agreement, Ratings
+from podium.judging.agreement.coefficients import (
     bootstrap_agreement,
     fleiss_kappa,
     krippendorff_alpha,

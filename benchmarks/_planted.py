@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from podium.data import Dataset
-from podium.explain import GroupImportance, permutation_importance
+from podium.explain import permutation_importance
+from podium.explain.importance import GroupImportance
 from podium.rankers import LinearRanker
 
 

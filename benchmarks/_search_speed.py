@@ -23,17 +23,13 @@ import numpy as np
 from benchmarks._report import Report
 from benchmarks._serving_processes import Client, served
 from podium.data import Dataset, read_parquet, read_qrels
-from podium.export import ExportSettings, connect_engine, export_ranker
-from podium.features import (
-    FeatureDefinitions,
-    FeatureSearch,
-    LogSettings,
-    SearchQuery,
-    feature_search,
-    log_features,
-    read_queries,
-    upload_feature_set,
-)
+from podium.export import connect_engine, export_ranker
+from podium.export.writing import ExportSettings
+from podium.features import FeatureDefinitions
+from podium.features.feature_log import LogSettings, log_features, upload_feature_set
+from podium.features.feature_search import FeatureSearch, feature_search
+from podium.features.queries_file import read_queries
+from podium.features.search_query import SearchQuery
 from podium.rankers import TreeRanker
 from tests.engines.install import installed
 from tests.engines.servers import OpenSearchServer, Server, Solr9Server, SolrServer

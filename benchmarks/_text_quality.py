@@ -26,7 +26,8 @@ from podium.data import Dataset, Rankings
 from podium.data.atomic import atomic_write
 from podium.data.normalize import normalize_features
 from podium.kernels import Doubles
-from podium.measures import Comparison, compare, plan_queries
+from podium.measures import compare, plan_queries
+from podium.measures.comparison.result import Comparison
 from podium.rankers import LinearRanker, TextRanker
 from podium.rankers.text_bi_encoder import BiEncoder
 

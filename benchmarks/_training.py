@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks._report import Report
 from podium.data import Dataset, concat_datasets, read_letor
-from podium.losses import parse_loss
+from podium.losses.names import parse_loss
 from podium.rankers import LinearRanker
 from podium.rankers.engines import ENGINES
 

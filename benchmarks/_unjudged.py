@@ -10,9 +10,10 @@ import numpy as np
 
 from benchmarks._gates import TREC, GateRow, dl21
 from podium.data import Judgments, Rankings
-from podium.measures import conventions_named, parse_measure
 from podium.measures.comparison.next_judgments import stays
 from podium.measures.comparison.unjudged import LabelTrial
+from podium.measures.names import parse_measure
+from podium.measures.presets import conventions_named
 
 BOUNDED = (
     "nDCG@3", "nDCG", "DCG@3", "NGain", "LevelNDCG", "kNDCG(k=3)", "ERR@3", "ERR",

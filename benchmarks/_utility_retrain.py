@@ -11,7 +11,8 @@ from podium.losses import LambdaLoss, Loss
 from podium.measures import DCG, evaluate
 from podium.measures.comparison.statistics import Difference, paired_difference
 from podium.rankers import TreeRanker
-from podium.utility import DCGLearn, LearnedUtility, RankingPreferences, simulated_choices
+from podium.utility import DCGLearn, RankingPreferences, simulated_choices
+from podium.utility.learned_utility import LearnedUtility
 
 # People who want many acceptable results and read all of them: far from 2^l - 1, and from l.
 GAINS = (0.0, 0.8, 0.9, 1.0)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks._report import run_measured
-from podium.utility import DCGLearn, LearnedUtility, RankingPreferences
+from podium.utility import DCGLearn, RankingPreferences
+from podium.utility.learned_utility import LearnedUtility
 from podium.utility.next_pair import differences
 from studies.metric_curves import LIST, judged, shuffles_of, truth_table
 

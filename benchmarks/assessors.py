@@ -19,10 +19,13 @@ from benchmarks._assessor_faults import report_faults
 from benchmarks._chat_endpoint import judge_by_overlap
 from benchmarks._report import Report, wants_quick
 from podium.data import Judgments
-from podium.judging import Outcome, Session, Verdict, model_scores, read_answers
-from podium.judging.agreement import cohen_kappa
+from podium.judging import Outcome, Session, Verdict
+from podium.judging.agreement.coefficients import cohen_kappa
+from podium.judging.models.answer_log import read_answers
+from podium.judging.models.scores import model_scores
 from podium.kernels import Doubles
-from podium.measures import evaluate, powered_mean
+from podium.measures import evaluate
+from podium.measures.comparison.prediction_powered import powered_mean
 
 _MEASURE = "nDCG@10"
 _QUERIES, _SHARE = 100, 0.2

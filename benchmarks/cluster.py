@@ -28,12 +28,12 @@ from benchmarks._cluster_data import (
 )
 from benchmarks._cluster_faults import faults
 from benchmarks._report import Report, median_seconds, wants_quick
-from podium.cluster import Cluster, evaluate, grid, sweep
+from podium.cluster import Cluster, evaluate_shards, grid, sweep
 from podium.cluster.fit_linear import ShardedRisk
 from podium.cluster.shard_actors import ShardActors
 from podium.cluster.sources import open_source
 from podium.data import ShardSet
-from podium.losses import parse_loss
+from podium.losses.names import parse_loss
 from podium.measures import evaluate_table
 
 COLUMNS = ["query_id", "label", "score"]
@@ -66,7 +66,7 @@ def evaluation_cost(report: Report, folder: Path, cluster: Cluster, ray: Any, qu
     bare = ray.remote(read_columns).options(num_cpus=1)
     paths = [str(shards.folder / shard.file) for shard in shards.shards]
     functions: dict[str, Callable[[], object]] = {
-        "Podium": lambda: evaluate("nDCG@10", shards, cluster=cluster),
+        "Podium": lambda: evaluate_shards("nDCG@10", shards, cluster=cluster),
         "bare": lambda: ray.get([bare.remote(path, COLUMNS) for path in paths]),
         "one process": lambda: evaluate_table("nDCG@10", shards.folder),
     }
@@ -187,7 +187,7 @@ def _scored(folder: Path, rows: int) -> ShardSet:
 
 def _ways(shards: ShardSet, cluster: Cluster) -> dict[str, Callable[[], object]]:
     return {
-        "cluster": lambda: evaluate(MEASURES, shards, cluster=cluster),
+        "cluster": lambda: evaluate_shards(MEASURES, shards, cluster=cluster),
         "one process": lambda: evaluate_table(MEASURES, shards.folder),
     }
 
@@ -199,7 +199,7 @@ def _paced(shards: Any, cluster: Cluster) -> None:
     before = evaluating.AHEAD
     evaluating.AHEAD = 1
     try:
-        evaluate(MEASURES, shards, cluster=cluster)
+        evaluate_shards(MEASURES, shards, cluster=cluster)
     finally:
         evaluating.AHEAD = before
 

@@ -24,7 +24,8 @@ from benchmarks._planted import coverage, planted
 from benchmarks._report import Report, median_seconds, wants_quick
 from benchmarks._shapley import mean_document_shapley, tree_shapley
 from podium.data import Dataset, read_letor
-from podium.explain import FeatureChange, permutation_importance, smallest_changes
+from podium.explain import permutation_importance, smallest_changes
+from podium.explain.changes import FeatureChange
 from podium.kernels import Floats
 from podium.rankers import (
     BoostedRanker,

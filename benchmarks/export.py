@@ -26,13 +26,14 @@ from benchmarks._random_trees import random_model, rows_on_edges
 from benchmarks._report import Report, median_seconds, wants_quick
 from podium.data import Dataset, read_letor
 from podium.errors import ArgumentError
-from podium.export import ExportFolder, ExportSettings, export_ranker, verify_export
-from podium.export.folder import REFERENCE, Feature
+from podium.export import export_ranker, verify_export
+from podium.export.folder import REFERENCE, ExportFolder, Feature
 from podium.export.reference import read_reference
 from podium.export.targets import TARGETS
 from podium.export.targets.base import Request
 from podium.export.targets.onnx import INPUT, inference_session
 from podium.export.verifying import read_written, score_tolerance
+from podium.export.writing import ExportSettings
 from podium.kernels import Doubles
 from podium.rankers import BoostedRanker, LinearRanker, NeuralRanker, Ranker, TreeRanker
 from podium.scorers.trees import TreeModel

@@ -24,7 +24,8 @@ from podium.judging import (
     SimulatedAssessor,
     judge_session,
 )
-from podium.judging.algorithms import ALGORITHMS, run_selection
+from podium.judging.algorithms import ALGORITHMS
+from podium.judging.algorithms.selection import run_selection
 from studies.heap_readings import papers_heap
 from studies.judging_ways import (
     BUDGETS,

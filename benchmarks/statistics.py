@@ -29,16 +29,12 @@ from benchmarks._null_queries import SYMMETRIC, Doubles, Draw, ndcg, normal, rec
 from benchmarks._report import Report, wants_quick
 from benchmarks._unjudged import unjudged_rows
 from podium.data import Dataset
-from podium.judging.agreement import (
-    Agreement,
-    Ratings,
-    bootstrap_agreement,
-    compare_agreement,
-    fleiss_kappa,
-)
+from podium.judging.agreement import Agreement, Ratings
+from podium.judging.agreement.coefficients import bootstrap_agreement, fleiss_kappa
+from podium.judging.agreement.matrix import compare_agreement
 from podium.judging.workload import Workload
-from podium.measures import coherence
 from podium.measures.comparison import statistics as tested
+from podium.measures.comparison.coherence import coherence
 from podium.measures.comparison.statistics import (
     TestName,
     holm,
@@ -46,7 +42,8 @@ from podium.measures.comparison.statistics import (
     paired_difference,
     tukey,
 )
-from podium.utility import DCGLearn, RankingPreferences, position_test
+from podium.utility import DCGLearn, RankingPreferences
+from podium.utility.position_bias import position_test
 from podium.utility.report import _ends
 
 LEVELS = (0.05, 0.01, 0.001)

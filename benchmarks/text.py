@@ -17,7 +17,7 @@ import torch
 from benchmarks._report import Report, wants_quick
 from benchmarks._text_quality import comparison, minilm, table
 from benchmarks._text_step import measure_step
-from podium.losses import loss_names, parse_loss
+from podium.losses.names import loss_names, parse_loss
 from podium.rankers import RankingLoss
 from podium.rankers.text_cross_encoder import CrossEncoder
 from podium.rankers.text_gradients import accumulate_gradients, mean_loss

@@ -68,7 +68,6 @@ PACKAGES = (
     "judging.algorithms",
     "utility",
     "rankers",
-    "rankers.models",
     "cluster",
     "export",
     "features",
@@ -85,7 +84,7 @@ def _names() -> str:
     """Every public name of every package, with the first line of its documentation."""
     import griffe
 
-    extensions = griffe.load_extensions(str(Path(__file__).with_name("functions.py")))
+    extensions = griffe.load_extensions(str(Path(__file__).with_name("measures_in_reference.py")))
     root = griffe.load("podium", extensions=extensions)
     lines = []
     for package in PACKAGES:

@@ -14,8 +14,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from podium import PodiumError, thread_count
+from podium import PodiumError
 from podium.cluster import Cluster
+from podium.threads import thread_count
 from studies.evidence import evidence_page
 from studies.leaderboard import LeaderboardPlan, run
 from studies.leaderboard_page import leaderboard_page

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from podium.data import to_full_order, to_top_k
+from podium.data.labels import to_full_order, to_top_k
 from podium.losses import ListMLE, Loss, PairExponential, PairHinge, PairLogistic
-from podium.measures import evaluate, parse_measure
+from podium.measures import evaluate
+from podium.measures.names import parse_measure
 from studies.arrays import Doubles
 from studies.claims import Claim, ClaimVerdict, table
 from studies.collections import load_folds

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from podium.data import Dataset, from_ranks
+from podium.data import Dataset
+from podium.data.labels import from_ranks
 from podium.losses import ListMLE, ListNet, Loss, RankCosine
 from podium.rankers import LinearRanker
 from studies.arrays import Doubles

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from podium.measures import Measure, evaluate, parse_measure
+from podium.measures import evaluate
+from podium.measures.names import parse_measure
+from podium.measures.registry import Measure
 from podium.rankers import TreeRanker
 from studies.arrays import Doubles
 from studies.claims import table

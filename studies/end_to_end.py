@@ -8,22 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from podium.data import Dataset, from_ranks, to_full_order
-from podium.judging import (
-    GRADE_SECONDS,
-    HABITS,
-    PAIR_SECONDS,
-    Duels,
-    Outcome,
-    Session,
-    SimulatedAssessor,
-    Verdict,
-    by_expected_gain,
-    expected_gains,
-    fit_bradley_terry,
-)
-from podium.judging.algorithms import ALGORITHMS, run_selection
-from podium.measures import evaluate, parse_measure
+from podium.data import Dataset
+from podium.data.labels import from_ranks, to_full_order
+from podium.judging import HABITS, Outcome, Session, SimulatedAssessor, Verdict
+from podium.judging.active_sampling import by_expected_gain, expected_gains
+from podium.judging.algorithms import ALGORITHMS
+from podium.judging.algorithms.selection import run_selection
+from podium.judging.assessors.simulated import GRADE_SECONDS, PAIR_SECONDS
+from podium.judging.bradley_terry import Duels, fit_bradley_terry
+from podium.measures import evaluate
+from podium.measures.names import parse_measure
 from podium.rankers import LinearRanker, Ranker, TreeRanker
 from studies.arrays import Doubles, Floats
 from studies.end_to_end_page import write

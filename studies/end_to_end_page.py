@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from podium.measures import mean_interval, paired_difference
+from podium.measures.comparison.statistics import mean_interval, paired_difference
 from studies.arrays import Doubles
 from studies.claims import Claim, ClaimVerdict, table
 from studies.plots import Panel, PlotLine, draw_panels

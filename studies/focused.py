@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from podium.measures import evaluate, parse_measure
+from podium.measures import evaluate
+from podium.measures.names import parse_measure
 from podium.rankers.models import Model
 from studies.claims import Claim, ClaimVerdict, on_a_stand_in, table
 from studies.collections import load_folds

@@ -10,8 +10,10 @@ from collections.abc import Generator, Sequence
 
 import numpy as np
 
-from podium.judging import HABITS, Habits, Outcome, Pair, SimulatedAssessor
-from podium.judging.algorithms import Algorithm, Selection, heap, run_selection
+from podium.judging import HABITS, Outcome, Pair, SimulatedAssessor
+from podium.judging.algorithms.min_heap import heap
+from podium.judging.algorithms.selection import Algorithm, Selection, run_selection
+from podium.judging.assessors.simulated import Habits
 
 WITH_TIES = Habits(ties=1.0)
 """Items closer than one standard deviation of relevance seem equal, which makes 63 % ties."""

@@ -8,21 +8,13 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.judging import (
-    HABITS,
-    Duels,
-    Grade,
-    Habits,
-    Outcome,
-    Session,
-    SimulatedAssessor,
-    Verdict,
-    by_expected_gain,
-    expected_gains,
-    fit_bradley_terry,
-    k_ndcg,
-)
-from podium.judging.algorithms import ALGORITHMS, run_selection
+from podium.judging import HABITS, Grade, Outcome, Session, SimulatedAssessor, Verdict
+from podium.judging.active_sampling import by_expected_gain, expected_gains
+from podium.judging.algorithms import ALGORITHMS
+from podium.judging.algorithms.selection import run_selection
+from podium.judging.assessors.simulated import Habits
+from podium.judging.bradley_terry import Duels, fit_bradley_terry
+from podium.judging.kndcg import k_ndcg
 
 ITEMS, K = 50, 10
 NOISES = {

@@ -8,20 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from podium.judging import (
-    GRADE_SECONDS,
-    HABITS,
-    PAIR_SECONDS,
-    Grade,
-    Habits,
-    Outcome,
-    SimulatedAssessor,
-    Verdict,
-    k_ndcg,
-    rotate,
-)
-from podium.judging.agreement import Agreement, Ratings, compare_agreement, inferred_verdicts
-from podium.judging.algorithms import ALGORITHMS, Algorithm, run_selection
+from podium.judging import HABITS, Grade, Outcome, SimulatedAssessor, Verdict, rotate
+from podium.judging.agreement import Agreement, Ratings, inferred_verdicts
+from podium.judging.agreement.matrix import compare_agreement
+from podium.judging.algorithms import ALGORITHMS
+from podium.judging.algorithms.selection import Algorithm, run_selection
+from podium.judging.assessors.simulated import GRADE_SECONDS, PAIR_SECONDS, Habits
+from podium.judging.kndcg import k_ndcg
 from studies.heap_readings import WITH_TIES, papers_heap, textbook
 from studies.judging_ways import OTHERS, PODIUM, mean_and_error, play_ways
 from studies.labeling_page import write

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from podium.judging import GRADE_SECONDS, PAIR_SECONDS
 from podium.judging.agreement import Agreement
-from podium.measures import mean_interval
+from podium.judging.assessors.simulated import GRADE_SECONDS, PAIR_SECONDS
+from podium.measures.comparison.statistics import mean_interval
 from studies.claims import Claim, of_parts, on_a_stand_in, table
 from studies.plots import Panel, PlotLine, draw_panels
 from studies.study import Setup, Written

@@ -13,12 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from podium import thread_count
-from podium.cluster import Cluster, SweepProgress, read_results, sweep
+from podium.cluster import Cluster, sweep
+from podium.cluster.results_table import read_results
+from podium.cluster.sweeps import SweepProgress
 from podium.data import Dataset
 from podium.errors import DataError
-from podium.measures import evaluate, parse_measure
-from podium.rankers import LinearRanker, TuningResult, tune
+from podium.measures import evaluate
+from podium.measures.names import parse_measure
+from podium.rankers import LinearRanker, tune
+from podium.rankers.tuning import TuningResult
+from podium.threads import thread_count
 from studies.collections import Fold, available, graded, load_folds
 from studies.leaderboard_models import ENTRIES, Entry, K, Truth
 from studies.provenance import leaderboard_code

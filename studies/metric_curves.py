@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from podium.utility import DCGLearn, RankingPreferences, accuracy, choose_pairs, similarity
+from podium.utility import DCGLearn, RankingPreferences, choose_pairs
+from podium.utility.learned_utility import accuracy
+from podium.utility.utility_tables import similarity
 from studies.arrays import Doubles
 
 LIST = (4, 4, 3, 3, 2, 2, 1, 1, 0, 0)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from podium.utility import RankingPreferences, accuracy, simulated_choices
+from podium.utility import RankingPreferences, simulated_choices
+from podium.utility.learned_utility import accuracy
 from studies.arrays import Doubles
 from studies.metric_curves import PAPER, paper_settings
 

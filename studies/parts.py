@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from podium import thread_count
-from podium.cluster import Cluster, read_results, sweep
+from podium.cluster import Cluster, sweep
+from podium.cluster.results_table import read_results
+from podium.threads import thread_count
 from studies.provenance import study_code
 
 

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from podium import thread_count
 from podium.data import Dataset
 from podium.errors import ArgumentError
+from podium.threads import thread_count
 from studies.arrays import Doubles, Floats
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from podium.measures import mean_interval, paired_difference
+from podium.measures.comparison.statistics import mean_interval, paired_difference
 from studies.arrays import Doubles
 from studies.leaderboard import (
     CHOSEN_BY,

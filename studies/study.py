@@ -10,9 +10,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from podium import thread_count
 from podium.cluster import Cluster
 from podium.errors import ArgumentError
+from podium.threads import thread_count
 from studies.claims import Claim, claims_table
 from studies.leaderboard import LeaderboardPlan
 from studies.leaderboard import run as run_plan

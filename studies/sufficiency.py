@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from podium.data import Dataset, from_ranks
-from podium.measures import evaluate, parse_measure
+from podium.data import Dataset
+from podium.data.labels import from_ranks
+from podium.measures import evaluate
+from podium.measures.names import parse_measure
 from podium.rankers import LinearRanker, Ranker, tune
 from podium.rankers.models import Model, list_mle, make_ranker, rank_boost, rank_net, rank_svm
 from studies.arrays import Doubles

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from podium.measures import paired_difference
+from podium.measures.comparison.statistics import paired_difference
 from studies.claims import Claim, ClaimVerdict, table
 from studies.leaderboard import LeaderboardPlan
 from studies.plots import Panel, PlotLine, draw_panels

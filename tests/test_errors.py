@@ -11,14 +11,22 @@ from sklearn import exceptions
 
 import podium
 from podium.aggregation import borda, reciprocal_rank
-from podium.data import Dataset, convert, format_of, read_jsonl, to_top_k
+from podium.data import Dataset, read_jsonl
+from podium.data.conversion import convert
+from podium.data.formats import format_of
+from podium.data.labels import to_top_k
 from podium.errors import ArgumentError, DataError, MissingPackageError, PodiumError
 from podium.features.feature_search import QueryRefusedError
-from podium.judging import Habits, Overlap, SimulatedAssessor, estimate_workload, rotate
-from podium.losses import LambdaLoss, ListMLE, parse_loss
-from podium.measures import Conventions, compare, evaluate, nDCG, parse_measure
+from podium.judging import Overlap, SimulatedAssessor, rotate
+from podium.judging.assessors.simulated import Habits
+from podium.judging.workload import estimate_workload
+from podium.losses import LambdaLoss, ListMLE
+from podium.losses.names import parse_loss
+from podium.measures import Conventions, compare, evaluate, nDCG
+from podium.measures.names import parse_measure
 from podium.rankers import BoostedRanker, LinearRanker, NotFittedError, TreeRanker, tune
-from podium.utility import DCGLearn, RankingPreferences, bootstrap_utility
+from podium.utility import DCGLearn, RankingPreferences
+from podium.utility.intervals import bootstrap_utility
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,13 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from podium.data import Dataset, format_of
-from podium.data.formats import FORMATS
+from podium.data import Dataset
+from podium.data.formats import FORMATS, format_of
 from podium.errors import DataError
 from podium.judging import Outcome, Session, Verdict
-from podium.judging.algorithms import ALGORITHMS, run_selection
-from podium.losses import parse_loss
+from podium.judging.algorithms import ALGORITHMS
+from podium.judging.algorithms.selection import run_selection
+from podium.losses.names import parse_loss
 from podium.measures import evaluate
 from podium.rankers import LinearRanker, TreeRanker
 from tests.cli.run_podium import podium_process, succeed

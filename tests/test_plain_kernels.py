@@ -13,7 +13,7 @@ import io, json, warnings
 import numpy as np
 warnings.simplefilter("error")
 from podium.data import read_letor
-from podium.losses import parse_loss
+from podium.losses.names import parse_loss
 from podium.measures import evaluate
 
 random = np.random.default_rng(0)

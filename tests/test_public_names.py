@@ -12,7 +12,9 @@ from types import FunctionType
 
 import pytest
 
+import podium
 from docs.hooks import PACKAGES
+from podium.errors import PodiumError
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -33,6 +35,31 @@ def test_public_classes_are_documented(package: str) -> None:
 
 
 ROOT = Path(__file__).parents[1]
+MOST_NAMES = 200
+"""How many names users may have to choose from."""
+
+
+def test_a_name_is_public_in_one_package() -> None:
+    # Those of podium itself are the most used ones, again.
+    homes = defaultdict(list)
+    for package in PACKAGES:
+        for name in import_module(f"podium.{package}").__all__:
+            homes[name].append(package)
+    assert {name: places for name, places in homes.items() if len(places) > 1} == {}
+    assert len(homes) <= MOST_NAMES
+
+
+def test_podium_itself_has_few_names() -> None:
+    packages = {package.partition(".")[0] for package in PACKAGES} | {"studio"}
+    names = set(podium.__all__) - packages
+    assert len(names) <= 30
+    elsewhere = {
+        name: getattr(import_module(f"podium.{package}"), name)
+        for package in PACKAGES
+        for name in set(import_module(f"podium.{package}").__all__) & names
+    }
+    assert all(getattr(podium, name) is value for name, value in elsewhere.items())
+    assert all(issubclass(getattr(podium, name), PodiumError) for name in names - set(elsewhere))
 
 
 @pytest.mark.parametrize("package", PACKAGES)

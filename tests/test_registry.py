@@ -7,10 +7,12 @@ import pytest
 
 from podium.data.formats import FORMATS
 from podium.errors import ArgumentError
-from podium.judging.algorithms import ALGORITHMS, heap
+from podium.judging.algorithms import ALGORITHMS
+from podium.judging.algorithms.min_heap import heap
 from podium.losses import ListMLE, loss
 from podium.losses.base import Loss
-from podium.measures import PRESETS, Conventions, measure
+from podium.measures import Conventions, measure
+from podium.measures.presets import PRESETS
 from podium.rankers import LinearRanker
 from podium.rankers.base import Ranker
 from podium.rankers.engines import ENGINES

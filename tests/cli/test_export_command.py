@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from podium.data import write_letor
-from podium.export import ExportFolder
+from podium.export.folder import ExportFolder
 from podium.measures import evaluate
 from podium.rankers import TreeRanker, load_ranker
 from tests.cli.run_podium import fail, podium

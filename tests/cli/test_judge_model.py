@@ -7,7 +7,8 @@ import pytest
 
 from benchmarks._chat_endpoint import ChatServer, serve_chat
 from podium.data import Candidate, CandidateList, read_qrels, write_jsonl
-from podium.judging import SessionFile, read_answers
+from podium.judging import SessionFile
+from podium.judging.models.answer_log import read_answers
 from tests.cli.run_podium import fail, podium
 
 QUERIES = {

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from podium.data import Judgments, Preferences, read_pairs, read_qrels, read_run
+from podium.data import Judgments, read_pairs, read_qrels, read_run
+from podium.data.preferences import Preferences
 from podium.judging import Outcome, Session, Verdict, preference_judgments
 from podium.measures import evaluate
 from podium.rankers import LinearRanker, load_ranker

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from podium.errors import ArgumentError
-from podium.serving import ModelSpec, parse_model
+from podium.serving.settings import ModelSpec, parse_model
 from tests.cli.run_podium import podium
 from tests.ports import free_port
 from tests.serving.service import linear

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from podium.cluster import ShardedEvaluation
+from podium.cluster.shard_values import ShardedEvaluation
 from podium.data import Dataset, ShardSet, write_shards
 from podium.measures import evaluate as evaluate_rows
 

@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks._raylets import Raylets
-from podium.cluster import Cluster, ShardedEvaluation, evaluate, open_source
+from podium.cluster import Cluster, evaluate_shards
+from podium.cluster.shard_values import ShardedEvaluation
+from podium.cluster.sources import open_source
 from podium.errors import ArgumentError, DataError
 from podium.measures import Conventions
 from podium.measures import evaluate as evaluate_rows
@@ -38,7 +40,7 @@ def test_any_sharding_and_any_workers_give_the_numbers_of_one_process(
         source = cut(data, f"{folder}/scored", shards)
         columns = list(data.feature_names)
         for where in (None, cluster):
-            evaluation = evaluate(
+            evaluation = evaluate_shards(
                 MEASURES, source, score=columns, conventions=conventions, cluster=where
             )
             assert_equal(evaluation, data, conventions)
@@ -49,7 +51,7 @@ def test_values_are_written_back_as_shards(three: Cluster, tmp_path: Path) -> No
     data = scored(50)
     source = cut(data, tmp_path / "scored", 6)
     reports: list[tuple[int, int | None]] = []
-    evaluation = evaluate(
+    evaluation = evaluate_shards(
         MEASURES,
         f"file://{tmp_path}/scored",
         score=list(data.feature_names),
@@ -65,7 +67,7 @@ def test_values_are_written_back_as_shards(three: Cluster, tmp_path: Path) -> No
     assert reports[-1] == (total, total)
     assert len(reports) == len(source.shards)
     with pytest.raises(DataError, match="another evaluation"):
-        evaluate(MEASURES, source, score="bm25", output=tmp_path / "values", cluster=three)
+        evaluate_shards(MEASURES, source, score="bm25", output=tmp_path / "values", cluster=three)
 
 
 @pytest.mark.long
@@ -73,7 +75,7 @@ def test_rankers_are_runs_beside_columns(three: Cluster, tmp_path: Path) -> None
     data = scored(40)
     source = cut(data, tmp_path / "scored", 4)
     ranker = LinearRanker("ListNet()").fit(data)
-    evaluation = evaluate(
+    evaluation = evaluate_shards(
         "nDCG@5", source, score={"first": "bm25", "learned": ranker}, cluster=three
     )
     whole = evaluate_rows("nDCG@5", data, ranker.predict(data))
@@ -81,22 +83,22 @@ def test_rankers_are_runs_beside_columns(three: Cluster, tmp_path: Path) -> None
     assert evaluation["first"].means != evaluation["learned"].means
     negative = Conventions(negative="irrelevant")
     clicked: dict[str, Any] = {"label": "clicks", "conventions": negative, "cluster": three}
-    by_clicks = evaluate("RR", source, score="bm25", **clicked)
-    beside = evaluate("RR", source, score={"bm25": "bm25", "learned": ranker}, **clicked)
+    by_clicks = evaluate_shards("RR", source, score="bm25", **clicked)
+    beside = evaluate_shards("RR", source, score={"bm25": "bm25", "learned": ranker}, **clicked)
     assert beside["bm25"].means == by_clicks["bm25"].means
     with pytest.raises(DataError, match="no column 'clicked'"):
-        evaluate("RR", source, score={"r": ranker}, label="clicked", cluster=three)
+        evaluate_shards("RR", source, score={"r": ranker}, label="clicked", cluster=three)
     with pytest.raises(ArgumentError, match="not in 'session'"):
-        evaluate("RR", source, score={"r": ranker}, query="session")
+        evaluate_shards("RR", source, score={"r": ranker}, query="session")
 
 
 def test_what_is_wrong_is_said(three: Cluster, tmp_path: Path) -> None:
     data = scored(40)
     source = cut(data, tmp_path / "scored", 4)
     with pytest.raises(DataError, match="not have exactly one column 'bm52'"):
-        evaluate("RR", source, score="bm52", cluster=three)
+        evaluate_shards("RR", source, score="bm52", cluster=three)
     with pytest.raises(ArgumentError, match="no runs"):
-        evaluate("RR", source, score=[], cluster=three)
+        evaluate_shards("RR", source, score=[], cluster=three)
     with pytest.raises(DataError, match="no manifest"):
         open_source(f"file://{tmp_path}")
     with pytest.raises(DataError, match="cannot be opened"):
@@ -111,10 +113,10 @@ def test_what_is_wrong_is_said(three: Cluster, tmp_path: Path) -> None:
         opened.verify(1)
     part.write_bytes(content[:-1])
     with pytest.raises(DataError, match=r"bytes, .* in the manifest"):
-        evaluate("RR", source, score="bm25", cluster=three)
+        evaluate_shards("RR", source, score="bm25", cluster=three)
     part.unlink()
     with pytest.raises(DataError, match="missing"):
-        evaluate("RR", source, score="bm25", cluster=three)
+        evaluate_shards("RR", source, score="bm25", cluster=three)
 
 
 @pytest.mark.long
@@ -130,7 +132,7 @@ def test_a_killed_raylet_changes_nothing(
         if len(reports) == 10:
             raylets.kill_one(random.Random(1))
 
-    evaluation = evaluate(
+    evaluation = evaluate_shards(
         MEASURES, source, score=list(data.feature_names), progress=kill_midway, cluster=three
     )
     assert len(reports) == len(source.shards) > 10
@@ -143,7 +145,7 @@ def test_it_is_a_mapping_and_has_the_means_of_its_evaluations(tmp_path: Path) ->
     data = scored(40, most=9)
     source = cut(data, tmp_path / "scored", 3)
     name = data.feature_names[0]
-    result = evaluate(["GMAP", "NumRet", "RR"], source, score=[name])
+    result = evaluate_shards(["GMAP", "NumRet", "RR"], source, score=[name])
     assert name in result
     assert "other" not in result
     assert result.get("other") is None

@@ -17,14 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks._raylets import Raylets
-from podium.cluster import Cluster, fit
+from podium.cluster import Cluster, fit_shards
 from podium.cluster.assignment import balance_by_bytes
 from podium.cluster.checkpoints import claim, fit_identity
 from podium.cluster.shard_actors import ShardActors
 from podium.cluster.sources import open_source
 from podium.data import Dataset, ShardSet, concat_datasets, write_shards
 from podium.errors import ArgumentError, DataError, PodiumError
-from podium.losses import parse_loss
+from podium.losses.names import parse_loss
 from podium.rankers import BoostedRanker, LinearRanker, NeuralRanker, Ranker, TreeRanker
 from podium.rankers.preconditioner import WithinQueryScatter
 from tests.ports import free_port
@@ -63,7 +63,7 @@ def test_linear_models_are_those_of_one_process(
         train = cut(data, f"{folder}/train", shards)
         valid = cut(held_out, f"{folder}/valid", 2)
         one = LinearRanker(loss, max_iter=40).fit(data, eval_set=held_out)
-        many = fit(LinearRanker(loss, max_iter=40), train, eval_set=valid, cluster=cluster)
+        many = fit_shards(LinearRanker(loss, max_iter=40), train, eval_set=valid, cluster=cluster)
     np.testing.assert_allclose(many.coef_, one.coef_, rtol=1e-6, atol=1e-6)
     assert many.n_iter_ == one.n_iter_
     ((measure, values),) = one.evals_result_["valid_0"].items()
@@ -100,11 +100,11 @@ def test_a_lost_actor_leaves_its_shards_to_the_others(
 def test_more_workers_than_fit_are_not_waited_for(raylets: Raylets, tmp_path: Path) -> None:
     raylets.replace_killed()
     train = cut(made_up(30), tmp_path / "train", 12)
-    ranker = fit(LinearRanker(LOSS), train, cluster=Cluster(raylets.address, workers=100))
+    ranker = fit_shards(LinearRanker(LOSS), train, cluster=Cluster(raylets.address, workers=100))
     np.testing.assert_allclose(ranker.coef_, LinearRanker(LOSS).fit(train).coef_, atol=1e-6)
     huge = Cluster(raylets.address, cpus_per_worker=1000)
     with pytest.raises(PodiumError, match="no machine of the cluster has 1000"):
-        fit(LinearRanker(LOSS), train, cluster=huge)
+        fit_shards(LinearRanker(LOSS), train, cluster=huge)
 
 
 @pytest.mark.long
@@ -112,7 +112,7 @@ def test_workers_that_cannot_start_are_said(raylets: Raylets, tmp_path: Path) ->
     train = cut(made_up(10), tmp_path / "train", 2)
     cluster = Cluster(raylets.address, workers=2, modules=["no_such_module"])
     with pytest.raises(PodiumError, match=r"could not start.*no_such_module"):
-        fit(LinearRanker(LOSS), train, cluster=cluster)
+        fit_shards(LinearRanker(LOSS), train, cluster=cluster)
 
 
 @pytest.mark.long
@@ -136,7 +136,7 @@ def test_a_tree_fit_that_cannot_succeed_ends_soon(three: Cluster, tmp_path: Path
     interrupts = signal.getsignal(signal.SIGINT)
     start = time.monotonic()
     with pytest.raises(DataError, match=r"bytes, .* in the manifest"):
-        fit(TreeRanker(LOSS, n_estimators=5), train, cluster=three)
+        fit_shards(TreeRanker(LOSS, n_estimators=5), train, cluster=three)
     assert time.monotonic() - start < 90  # and not after twenty attempts
     assert signal.getsignal(signal.SIGINT) is interrupts
 
@@ -163,12 +163,12 @@ def test_a_linear_fit_goes_on_from_its_checkpoint(three: Cluster, tmp_path: Path
     data = made_up(30)
     train = cut(data, tmp_path / "train", 3)
     where = tmp_path / "checkpoints"
-    first = fit(LinearRanker(LOSS), train, checkpoints=where, cluster=three)
-    again = fit(LinearRanker(LOSS), train, checkpoints=where, cluster=three)
+    first = fit_shards(LinearRanker(LOSS), train, checkpoints=where, cluster=three)
+    again = fit_shards(LinearRanker(LOSS), train, checkpoints=where, cluster=three)
     assert again.n_iter_ < first.n_iter_
     np.testing.assert_allclose(again.coef_, first.coef_, rtol=1e-3, atol=1e-3)
     with pytest.raises(DataError, match="another fit"):
-        fit(LinearRanker(LOSS, alpha=1.0), train, checkpoints=where, cluster=three)
+        fit_shards(LinearRanker(LOSS, alpha=1.0), train, checkpoints=where, cluster=three)
 
 
 @pytest.mark.long
@@ -183,9 +183,9 @@ def test_a_linear_fit_that_goes_on_knows_what_was_best(three: Cluster, tmp_path:
         "cluster": three,
         "progress": lambda _step, _loss, value: values.append(value),
     }
-    first = fit(LinearRanker(LOSS, max_iter=12), train, **options)
+    first = fit_shards(LinearRanker(LOSS, max_iter=12), train, **options)
     steps = len(values)
-    again = fit(LinearRanker(LOSS, max_iter=13), train, **options)
+    again = fit_shards(LinearRanker(LOSS, max_iter=13), train, **options)
     held_out = valid.load()
     assert first.score(held_out) == pytest.approx(max(values[:steps]))
     assert again.score(held_out) == pytest.approx(max(values))  # of both fits
@@ -196,16 +196,16 @@ def test_what_cannot_be_fitted_is_said(three: Cluster, tmp_path: Path) -> None:
     data = made_up(10)
     train = cut(data, tmp_path / "train", 2)
     with pytest.raises(ArgumentError, match="cannot be fitted on a cluster"):
-        fit(BoostedRanker(), train, cluster=three)
+        fit_shards(BoostedRanker(), train, cluster=three)
     with pytest.raises(ArgumentError, match="not on this machine"):
-        fit(LinearRanker(), f"file://{tmp_path}/train")
+        fit_shards(LinearRanker(), f"file://{tmp_path}/train")
     with pytest.raises(ArgumentError, match="checkpoints are written on a cluster only"):
-        fit(LinearRanker(), train, checkpoints=tmp_path / "checkpoints")
+        fit_shards(LinearRanker(), train, checkpoints=tmp_path / "checkpoints")
     holes = data.features.copy()
     holes[3, 2] = np.nan
     bad = Dataset.from_arrays(holes, data.labels, qid=data.query_of_row)
     with pytest.raises(DataError, match="missing"):
-        fit(LinearRanker(), cut(bad, tmp_path / "holes", 2), cluster=three)
+        fit_shards(LinearRanker(), cut(bad, tmp_path / "holes", 2), cluster=three)
 
 
 Predict = Callable[[Any], Any]
@@ -304,7 +304,7 @@ def test_trees_are_those_of_the_engines_own_distributed_learner(
         engine_params=parameters,
         early_stopping_rounds=None,
     )
-    fit(ranker, train, cluster=Cluster(raylets.address, workers=2))
+    fit_shards(ranker, train, cluster=Cluster(raylets.address, workers=2))
     shares = balance_by_bytes([shard.bytes for shard in train.shards], 2)
     parts = [
         concat_datasets([block for shard in sorted(share) for block in train.blocks([shard])])
@@ -331,7 +331,7 @@ def test_neural_batches_are_those_of_all_workers(raylets: Raylets, tmp_path: Pat
     raylets.replace_killed()
     data = made_up(30)
     train = cut(data, tmp_path / "train", 4)
-    many = fit(new_net(), train, cluster=Cluster(raylets.address, workers=2))
+    many = fit_shards(new_net(), train, cluster=Cluster(raylets.address, workers=2))
     one = new_net().fit(data)
     # The loss does not see a shift of all scores: of it there is only rounding to be learned.
     scores, expected = (ranker.predict(data) for ranker in (many, one))
@@ -353,7 +353,7 @@ def test_trees_survive_a_killed_raylet(raylets: Raylets, three: Cluster, tmp_pat
             killed.append(step)
             raylets.kill_one(random.Random(0))
 
-    ranker = fit(
+    ranker = fit_shards(
         new_tree(),
         train,
         eval_set=valid,

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from pyarrow import fs
 
-from podium.cluster import Cluster, ShardedEvaluation, evaluate, fit, open_source, sweep
+from podium.cluster import Cluster, evaluate_shards, fit_shards, sweep
+from podium.cluster.shard_values import ShardedEvaluation
+from podium.cluster.sources import open_source
 from podium.errors import DataError
 from podium.rankers import LinearRanker, TreeRanker
 from tests.cluster.object_store import SECRET, ObjectStore
@@ -38,10 +40,10 @@ def test_evaluations_read_and_write_there(
     url = store.upload(tmp_path / "scored", "scored")
     values = store.url("values")
     columns = list(data.feature_names)
-    evaluation = evaluate(MEASURES, url, score=columns, output=values, cluster=three)
+    evaluation = evaluate_shards(MEASURES, url, score=columns, output=values, cluster=three)
     assert_equal(evaluation, data)
     assert_equal(ShardedEvaluation.open(values), data)
-    assert_equal(evaluate(MEASURES, url, score=columns), data)  # in this process too
+    assert_equal(evaluate_shards(MEASURES, url, score=columns), data)  # in this process too
     opened = open_source(url)
     for shard in range(len(opened.shards)):
         opened.verify(shard)
@@ -56,9 +58,9 @@ def test_fits_read_there_and_keep_checkpoints_there(
     url = store.upload(tmp_path / "train", "train")
     one = LinearRanker("ListNet()").fit(data)
     checkpoints = store.url("checkpoints")
-    many = fit(LinearRanker("ListNet()"), url, checkpoints=checkpoints, cluster=three)
+    many = fit_shards(LinearRanker("ListNet()"), url, checkpoints=checkpoints, cluster=three)
     np.testing.assert_allclose(many.coef_, one.coef_, rtol=1e-6, atol=1e-6)
-    again = fit(LinearRanker("ListNet()"), url, checkpoints=checkpoints, cluster=three)
+    again = fit_shards(LinearRanker("ListNet()"), url, checkpoints=checkpoints, cluster=three)
     assert again.n_iter_ < many.n_iter_
 
 
@@ -67,7 +69,7 @@ def test_trees_keep_checkpoints_there(store: ObjectStore, three: Cluster, tmp_pa
     cut(made_up(30), tmp_path / "train", 3)
     url = store.upload(tmp_path / "train", "for-trees")
     trees = TreeRanker("ListNet()", n_estimators=5, early_stopping_rounds=None)
-    fit(trees, url, checkpoints=store.url("forest"), checkpoint_seconds=0.0, cluster=three)
+    fit_shards(trees, url, checkpoints=store.url("forest"), checkpoint_seconds=0.0, cluster=three)
     assert trees.n_estimators_ == 5
     files, path = fs.FileSystem.from_uri(store.url("forest"))
     kept = files.get_file_info(fs.FileSelector(path, recursive=True))
@@ -98,7 +100,7 @@ def test_what_is_wrong_is_said_and_no_secret_with_it(
     assert "wrong" not in str(raised.value)
     files.delete_file(f"{path}/{source.shards[1].file}")
     with pytest.raises(DataError, match="missing") as raised:
-        evaluate("RR", url, score="bm25", cluster=three)
+        evaluate_shards("RR", url, score="bm25", cluster=three)
     assert SECRET not in str(raised.value)
 
 
@@ -111,5 +113,5 @@ def test_a_store_that_dies_is_said(three: Cluster, tmp_path: Path) -> None:
     opened = open_source(url)
     store.kill()
     with pytest.raises(DataError, match="cannot be read") as raised:
-        evaluate("RR", opened, score="bm25", cluster=three)
+        evaluate_shards("RR", opened, score="bm25", cluster=three)
     assert SECRET not in str(raised.value)

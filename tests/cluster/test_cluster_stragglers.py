@@ -12,10 +12,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from podium.cluster import Cluster, evaluate, open_source, shard_tasks
+from podium.cluster import Cluster, evaluate_shards, shard_tasks
 from podium.cluster.shard_actors import _PATIENCE, ShardActors
-from podium.cluster.sources import ShardSource
-from podium.losses import parse_loss
+from podium.cluster.sources import ShardSource, open_source
+from podium.losses.names import parse_loss
 from tests.cluster.shards import MEASURES, assert_equal, cut, scored
 from tests.rankers.made_up import made_up
 
@@ -125,7 +125,7 @@ def test_what_a_stopped_worker_keeps_is_done_by_another(
             os.kill(busy, signal.SIGSTOP)
             alarm.start()
 
-    evaluation = evaluate(
+    evaluation = evaluate_shards(
         MEASURES, source, score=list(data.feature_names), progress=stop_one, cluster=three
     )
     assert not woken.is_set()

@@ -14,9 +14,13 @@ import pytest
 
 from benchmarks._cluster_data import nap
 from benchmarks._raylets import Raylets
-from podium.cluster import Cluster, SweepProgress, TaskResult, grid, sweep, tune
+from podium.cluster import Cluster, grid, sweep
+from podium.cluster.results_table import TaskResult
+from podium.cluster.sweeps import SweepProgress
+from podium.cluster.tuning import tune
 from podium.errors import ArgumentError, DataError, PodiumError
-from podium.rankers import LinearRanker, Trial
+from podium.rankers import LinearRanker
+from podium.rankers.tuning import Trial
 from tests.cluster.tasks import TASKS, dies, measured
 from tests.rankers.made_up import made_up
 

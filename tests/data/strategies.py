@@ -4,15 +4,8 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
-from podium.data import (
-    Candidate,
-    CandidateList,
-    Dataset,
-    Judgments,
-    PreferenceLevels,
-    Preferences,
-    Rankings,
-)
+from podium.data import Candidate, CandidateList, Dataset, Judgments, Rankings
+from podium.data.preferences import PreferenceLevels, Preferences
 from podium.data.query_rows import QueryRows
 
 FLOAT32_EXTREMES = (0.0, -0.0, 1e-45, -1.1754944e-38, 3.4028235e38, -3.4028235e38, 0.1, 16777217.0)

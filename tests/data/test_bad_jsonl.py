@@ -6,14 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from podium.data import (
-    Candidate,
-    CandidateList,
-    candidate_judgments,
-    candidate_rankings,
-    read_jsonl,
-    write_jsonl,
-)
+from podium.data import Candidate, CandidateList, read_jsonl, write_jsonl
+from podium.data.candidates import candidate_judgments, candidate_rankings
 from podium.errors import DataError
 
 GOOD = '{"query_id": "q0", "query": "shoes", "candidates": [{"document_id": "d"}]}'

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from podium.data import Dataset, concat_datasets, iter_letor, read_letor
+from podium.data import Dataset, concat_datasets, read_letor
+from podium.data.formats.letor import iter_letor
 from podium.data.formats.text import read_group_sizes
 from podium.errors import DataError
 from tests.data.strategies import assert_same

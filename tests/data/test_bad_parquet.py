@@ -8,17 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from podium.data import (
-    Dataset,
-    Judgments,
-    PreferenceLevels,
-    Preferences,
-    Rankings,
-    iter_parquet,
-    read_parquet,
-    write_parquet,
-)
+from podium.data import Dataset, Judgments, Rankings, read_parquet, write_parquet
 from podium.data.formats import parquet
+from podium.data.formats.parquet import iter_parquet
+from podium.data.preferences import PreferenceLevels, Preferences
 from podium.errors import DataError
 from tests.data.strategies import assert_same
 

@@ -8,13 +8,13 @@ import pytest
 from podium.data import (
     concat_datasets,
     files,
-    iter_letor,
     read_jsonl,
     read_letor,
     read_pairs,
     read_qrels,
     read_run,
 )
+from podium.data.formats.letor import iter_letor
 from podium.data.stream import widen
 from podium.errors import DataError
 from tests.data.strategies import assert_same

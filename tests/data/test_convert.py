@@ -8,14 +8,10 @@ import numpy as np
 import pytest
 
 from podium.data import (
-    FORMATS,
     Candidate,
     CandidateList,
     Dataset,
     ShardSet,
-    convert,
-    dataset_judgments,
-    format_of,
     read_letor,
     read_pairs,
     read_parquet,
@@ -27,6 +23,8 @@ from podium.data import (
     write_parquet,
 )
 from podium.data import files as data_files
+from podium.data.conversion import convert, dataset_judgments
+from podium.data.formats import FORMATS, format_of
 from podium.errors import ArgumentError, DataError
 from tests.data.strategies import assert_same
 

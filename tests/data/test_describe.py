@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.data import Dataset, describe, label_kind
+from podium.data import Dataset
+from podium.data.description import describe
+from podium.data.labels import label_kind
 from podium.data.stream import widen
 from podium.errors import DataError
 from tests.data.strategies import datasets

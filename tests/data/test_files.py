@@ -10,8 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from podium.data import Dataset, files, iter_letor, read_letor, read_qrels, write_letor
+from podium.data import Dataset, files, read_letor, read_qrels, write_letor
 from podium.data.files import chunk_loaders, numbered_lines, open_write
+from podium.data.formats.letor import iter_letor
 from podium.errors import DataError
 from tests.data.strategies import assert_same
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.data import Judgments, PreferenceLevels, Preferences, Rankings
+from podium.data import Judgments, Rankings
 from podium.data.ids import match_rows, query_keys
+from podium.data.preferences import PreferenceLevels, Preferences
 from podium.errors import DataError
 from tests.data.strategies import judgments, preference_levels, rankings, unicode_strings
 

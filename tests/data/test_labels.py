@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.data import Dataset, concat_datasets, from_ranks, label_kind, to_full_order, to_top_k
-from podium.data.labels import LabelShape, label_shape
+from podium.data import Dataset, concat_datasets
+from podium.data.labels import (
+    LabelShape,
+    from_ranks,
+    label_kind,
+    label_shape,
+    to_full_order,
+    to_top_k,
+)
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Floats, Ints
 from tests.data.strategies import datasets, float32s

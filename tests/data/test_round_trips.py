@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.data import FORMATS, Dataset, Rankings, concat_datasets, read_letor, write_letor
-from podium.data.formats import Format
+from podium.data import Dataset, Rankings, concat_datasets, read_letor, write_letor
+from podium.data.formats import FORMATS, Format
 from podium.data.query_rows import QueryRows
 from podium.errors import DataError
 from tests.data import strategies as some

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.data import Dataset, ShardSet, concat_datasets, describe, shard_writer, write_shards
+from podium.data import Dataset, ShardSet, concat_datasets, shard_writer, write_shards
 from podium.data.atomic import try_lock
+from podium.data.description import describe
 from podium.errors import DataError
 from tests.data.strategies import assert_same, datasets, unicode_strings
 

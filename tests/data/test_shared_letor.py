@@ -6,7 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from podium.data import Dataset, concat_datasets, describe, iter_letor, read_letor
+from podium.data import Dataset, concat_datasets, read_letor
+from podium.data.description import describe
+from podium.data.formats.letor import iter_letor
 from podium.data.formats.text import read_group_sizes
 from tests.data.shared_files import shared
 from tests.data.strategies import assert_same

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from podium.data import read_pairs, read_prefs, read_qrels, read_run
+from podium.data import read_pairs, read_qrels, read_run
+from podium.data.formats.trec import read_prefs
 from tests.data.shared_files import SHARED, shared
 
 RUNS = sorted(path.name for path in SHARED.glob("trec/dl21-runs/*.gz")) or ["p_bm25.run.gz"]

@@ -15,7 +15,7 @@ from typing import Self
 
 import numpy as np
 
-from podium.export import ExportFolder
+from podium.export.folder import ExportFolder
 from podium.kernels import Doubles
 from tests.engines.install import ENGINES, PARSERS
 from tests.engines.java import java_home

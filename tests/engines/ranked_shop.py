@@ -11,8 +11,10 @@ import httpx2
 import numpy as np
 
 from podium.data import Dataset
-from podium.export import ExportFolder, ExportSettings, connect_engine, export_ranker
+from podium.export import connect_engine, export_ranker
+from podium.export.folder import ExportFolder
 from podium.export.live import DeploymentEngine
+from podium.export.writing import ExportSettings
 from podium.rankers import LinearRanker, Ranker
 
 FIELDS = ("a", "b", "c")

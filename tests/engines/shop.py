@@ -11,16 +11,11 @@ import numpy as np
 
 from podium.data import Dataset
 from podium.export.live.http_client import EngineClient
-from podium.features import (
-    FeatureDefinitions,
-    FeatureRows,
-    FeatureSearch,
-    LoggedDocument,
-    SearchQuery,
-    feature_search,
-    upload_feature_set,
-)
-from podium.features.feature_log import send
+from podium.features import FeatureDefinitions
+from podium.features.feature_log import send, upload_feature_set
+from podium.features.feature_search import FeatureSearch, feature_search
+from podium.features.rows import FeatureRows
+from podium.features.search_query import LoggedDocument, SearchQuery
 from podium.rankers import LinearRanker, Ranker
 from tests.engines.servers import OpenSearchServer, SolrServer
 from tests.features.collection import fill_opensearch, fill_solr

@@ -17,8 +17,6 @@ import pytest
 
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.export import (
-    ExportFolder,
-    ExportSettings,
     connect_engine,
     delete_stored,
     deploy_export,
@@ -27,7 +25,9 @@ from podium.export import (
     switch_version,
     verify_export,
 )
+from podium.export.folder import ExportFolder
 from podium.export.live.versions import version_name
+from podium.export.writing import ExportSettings
 from tests.cli.run_podium import podium
 from tests.engines.deploying_processes import DeployingProcesses, deploying_processes
 from tests.engines.faulty_proxy import Fault, faulty_proxy

@@ -10,15 +10,11 @@ import numpy as np
 import pytest
 
 from podium.errors import ArgumentError, DataError
-from podium.export import (
-    ExportFolder,
-    ExportSettings,
-    connect_engine,
-    export_ranker,
-    verify_export,
-)
+from podium.export import connect_engine, export_ranker, verify_export
+from podium.export.folder import ExportFolder
 from podium.export.live.http_client import EngineClient
 from podium.export.targets import TARGETS
+from podium.export.writing import ExportSettings
 from podium.rankers import BoostedRanker, LinearRanker, NeuralRanker, TreeRanker
 from tests.cli.run_podium import podium
 

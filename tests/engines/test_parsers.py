@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from benchmarks._random_trees import random_model, rows_on_edges
-from podium.export import ExportFolder, export_ranker
+from podium.export import export_ranker
+from podium.export.folder import ExportFolder
 from podium.export.reference import read_reference
 from podium.export.targets import TARGETS
 from podium.export.targets.base import Request

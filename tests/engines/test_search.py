@@ -13,19 +13,14 @@ import numpy as np
 import pytest
 
 from podium.export.live.http_client import EngineClient
-from podium.features import (
-    EngineRequest,
-    FeatureDefinitions,
-    LogSettings,
-    SearchQuery,
-    feature_search,
-    log_features,
-    upload_feature_set,
-)
-from podium.features.feature_log import send
+from podium.features import FeatureDefinitions
+from podium.features.feature_log import LogSettings, log_features, send, upload_feature_set
+from podium.features.feature_search import EngineRequest, feature_search
+from podium.features.search_query import SearchQuery
 from podium.monitoring import read_ranking_log
-from podium.serving import ServingSettings, parse_model
+from podium.serving import ServingSettings
 from podium.serving.search.settings import SearchSettings
+from podium.serving.settings import parse_model
 from tests.engines.engine_proxy import proxied
 from tests.engines.shop import DEFINITIONS, empty_solr, products, stock_opensearch, stock_solr
 from tests.serving.service import serving

@@ -10,18 +10,16 @@ import numpy as np
 import pytest
 
 from podium.data import Dataset, read_parquet
-from podium.export import ExportSettings, connect_engine, export_ranker
-from podium.features import (
-    FeatureDefinitions,
-    LogSettings,
-    SearchQuery,
-    feature_search,
-    log_features,
-    upload_feature_set,
-)
+from podium.export import connect_engine, export_ranker
+from podium.export.writing import ExportSettings
+from podium.features import FeatureDefinitions
+from podium.features.feature_log import LogSettings, log_features, upload_feature_set
+from podium.features.feature_search import feature_search
+from podium.features.search_query import SearchQuery
 from podium.rankers import LinearRanker
-from podium.serving import ServingSettings, parse_model
+from podium.serving import ServingSettings
 from podium.serving.search.settings import SearchSettings
+from podium.serving.settings import parse_model
 from tests.features.collection import fill_opensearch, fill_solr
 from tests.serving.service import serving
 

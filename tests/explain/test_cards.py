@@ -13,7 +13,8 @@ from markdown_it import MarkdownIt
 
 from podium.data import Dataset, write_parquet
 from podium.errors import DataError
-from podium.explain import data_card, model_card, permutation_importance
+from podium.explain import permutation_importance
+from podium.explain.cards import data_card, model_card
 from podium.measures import Conventions, evaluate
 from podium.measures.comparison.statistics import mean_interval
 from podium.rankers import (

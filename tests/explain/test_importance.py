@@ -9,13 +9,8 @@ import pytest
 from benchmarks._planted import coverage, planted
 from podium.data import Dataset
 from podium.errors import ArgumentError, DataError, PodiumError
-from podium.explain import (
-    SimilarPair,
-    partial_dependence,
-    permutation_importance,
-    query_correlations,
-    similar_pairs,
-)
+from podium.explain import partial_dependence, permutation_importance, similar_pairs
+from podium.explain.similarity import SimilarPair, query_correlations
 from podium.measures import Conventions, evaluate
 from podium.rankers import BoostedRanker, CascadeRanker, LinearRanker, TreeRanker
 

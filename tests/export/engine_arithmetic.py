@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from podium.export import ExportFolder
+from podium.export.folder import ExportFolder
 from podium.kernels import Doubles
 
 Single = np.float32

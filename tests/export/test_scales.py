@@ -12,7 +12,8 @@ import lightgbm
 import numpy as np
 import pytest
 
-from podium.export import ExportFolder, export_ranker, verify_export
+from podium.export import export_ranker, verify_export
+from podium.export.folder import ExportFolder
 from podium.rankers import LinearRanker, NeuralRanker, Ranker
 from tests.export.engine_arithmetic import ArithmeticEngine
 from tests.export.faults import rewrite

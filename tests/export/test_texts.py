@@ -16,7 +16,8 @@ import torch
 from tokenizers import Tokenizer
 
 from podium.errors import ArgumentError, DataError
-from podium.export import ExportFolder, export_ranker, verify_export
+from podium.export import export_ranker, verify_export
+from podium.export.folder import ExportFolder
 from podium.export.texts import TextGraph
 from podium.rankers import TextRanker
 from tests.cli.run_podium import fail, podium

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 from podium.errors import DataError
-from podium.export import ExportFolder, ExportSettings, export_ranker, verify_export
+from podium.export import export_ranker, verify_export
 from podium.export.explanations import explain_scores
-from podium.export.folder import MANIFEST, REFERENCE, Feature
+from podium.export.folder import MANIFEST, REFERENCE, ExportFolder, Feature
 from podium.export.reference import read_reference
+from podium.export.writing import ExportSettings
 from podium.kernels import Doubles
 from podium.rankers import LinearRanker, NeuralRanker, TreeRanker
 from podium.scorers.trees import TreeModel, concatenate_trees

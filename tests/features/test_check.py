@@ -10,13 +10,9 @@ import numpy as np
 import pytest
 
 from podium.data import Dataset, write_parquet
-from podium.features import (
-    FeatureDefinition,
-    FeatureDefinitions,
-    FieldSource,
-    check_definitions,
-    check_features,
-)
+from podium.features import FeatureDefinitions
+from podium.features.check import check_definitions, check_features
+from podium.features.definition import FeatureDefinition, FieldSource
 from tests.cli.run_podium import podium, succeed
 from tests.features.collection import DEFINITIONS
 

@@ -12,10 +12,10 @@ import pytest
 
 from podium.data import Dataset
 from podium.errors import ArgumentError, DataError
-from podium.features import (
+from podium.features import FeatureDefinitions
+from podium.features.definition import (
     EngineSource,
     FeatureDefinition,
-    FeatureDefinitions,
     FieldSource,
     FunctionSource,
     QuerySource,

@@ -11,19 +11,15 @@ import numpy as np
 import pytest
 
 from podium.errors import ArgumentError, DataError
-from podium.features import (
+from podium.features import FeatureDefinitions
+from podium.features.definition import EngineSource, FeatureDefinition, FieldSource, FunctionSource
+from podium.features.feature_search import (
     EngineRequest,
-    EngineSource,
-    FeatureDefinition,
-    FeatureDefinitions,
     FeatureSearch,
-    FieldSource,
-    FunctionSource,
-    LoggedDocument,
-    SearchQuery,
+    QueryRefusedError,
     feature_search,
 )
-from podium.features.feature_search import QueryRefusedError
+from podium.features.search_query import LoggedDocument, SearchQuery
 
 MATCH = {"match": {"title": "{{query}}"}}
 CANDIDATES = EngineSource({"match": {"body": "{{query}} {{place}}"}}, "{!dismax qf=body}{{query}}")

@@ -16,19 +16,22 @@ from podium.data import (
     Dataset,
     ShardSet,
     concat_datasets,
-    convert,
-    iter_parquet,
     read_parquet,
     write_parquet,
     write_shards,
 )
+from podium.data.conversion import convert
+from podium.data.formats.parquet import iter_parquet
 from podium.errors import ArgumentError, DataError
-from podium.export import ExportFolder, ExportSettings, export_ranker
+from podium.export import export_ranker
+from podium.export.folder import ExportFolder
+from podium.export.writing import ExportSettings
 from podium.features import FeatureDefinitions
 from podium.monitoring import read_ranking_log
 from podium.rankers import CascadeRanker, LinearRanker, TreeRanker, load_ranker
-from podium.serving import ModelSpec, ServingSettings
+from podium.serving import ServingSettings
 from podium.serving.repository import Repository
+from podium.serving.settings import ModelSpec
 from tests.cli.run_podium import fail, podium, succeed
 from tests.serving.service import serving
 

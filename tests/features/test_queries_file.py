@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from podium.errors import DataError
-from podium.features import SearchQuery, read_queries
+from podium.features.queries_file import read_queries
+from podium.features.search_query import SearchQuery
 
 
 def written(folder: Path, name: str, content: str) -> Path:

@@ -10,18 +10,17 @@ import pytest
 
 from podium.data import Dataset
 from podium.errors import DataError
-from podium.features import (
+from podium.features import FeatureDefinitions
+from podium.features.definition import (
     FeatureDefinition,
-    FeatureDefinitions,
-    FeatureRows,
     FieldSource,
     FunctionSource,
-    LoggedDocument,
     QuerySource,
     RankerSource,
-    SearchQuery,
 )
 from podium.features.functions import FUNCTIONS, words
+from podium.features.rows import FeatureRows
+from podium.features.search_query import LoggedDocument, SearchQuery
 from podium.rankers import LinearRanker
 
 nan = math.nan

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 import podium
-from podium.data import Preferences, as_judgments, as_rankings
+from podium.data.preferences import Preferences
+from podium.data.sources import as_judgments, as_rankings
 
 QRELS = {"q1": {"a": 2, "b": 0, "c": 1}, "q2": {"a": 1, "d": 3}}
 RUN = {"q1": {"b": 0.9, "a": 0.7, "x": 0.2}, "q2": {"a": 0.8, "d": 0.4}}

@@ -10,7 +10,9 @@ import polars as pl
 import pytest
 
 import podium
-from podium.measures import Comparison, as_html, as_json, as_latex, as_markdown
+from podium.measures.comparison.formats import as_json, as_latex, as_markdown
+from podium.measures.comparison.html import as_html
+from podium.measures.comparison.result import Comparison
 from podium.measures.comparison.statistics import paired_difference, weighted_interval
 from podium.measures.evaluation import concat_evaluations
 

@@ -26,24 +26,23 @@ from typing import Any
 import numpy as np
 
 from podium.data import (
-    FORMATS,
     Dataset,
     Judgments,
-    PreferenceLevels,
-    Preferences,
     Rankings,
     ShardSet,
     concat_datasets,
     files,
-    iter_letor,
-    iter_parquet,
     read_letor,
     read_parquet,
     write_letor,
     write_parquet,
     write_shards,
 )
+from podium.data.formats import FORMATS
+from podium.data.formats.letor import iter_letor
+from podium.data.formats.parquet import iter_parquet
 from podium.data.formats.text import read_group_sizes
+from podium.data.preferences import PreferenceLevels, Preferences
 from podium.data.query_rows import QueryRows
 from podium.data.stream import widen
 from podium.errors import DataError

@@ -4,14 +4,8 @@ import io
 
 import numpy as np
 
-from podium.data import (
-    Dataset,
-    Judgments,
-    PreferenceLevels,
-    Preferences,
-    Rankings,
-    write_parquet,
-)
+from podium.data import Dataset, Judgments, Rankings, write_parquet
+from podium.data.preferences import PreferenceLevels, Preferences
 
 DATA = Dataset.from_arrays(
     [[0.5, 0, -1e-45], [3.4e38, np.nan, 2], [1, 2, 3], [0.1, 0.2, 0.3], [7, 8, 9]],

@@ -1,7 +1,8 @@
 """Random histories of a session: several people, slips, ties, marks and undos."""
 
-from podium.judging import Grade, Mark, Outcome, Overlap, Session, Undo, Verdict
+from podium.judging import Grade, Mark, Outcome, Overlap, Session, Verdict
 from podium.judging.algorithms import ALGORITHMS
+from podium.judging.entries import Undo
 
 
 def random_session(random):

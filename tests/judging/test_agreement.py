@@ -16,18 +16,16 @@ from statsmodels.stats.inter_rater import fleiss_kappa as peer_fleiss
 
 from podium.data import read_pairs
 from podium.errors import ArgumentError, DataError
-from podium.judging import Grade, Mark, Outcome, Undo, Verdict
-from podium.judging.agreement import (
-    Agreement,
-    Ratings,
+from podium.judging import Grade, Mark, Outcome, Verdict
+from podium.judging.agreement import Agreement, Ratings, inferred_verdicts
+from podium.judging.agreement.coefficients import (
     bootstrap_agreement,
     cohen_kappa,
-    compare_agreement,
     fleiss_kappa,
-    inferred_verdicts,
     krippendorff_alpha,
-    self_consistency,
 )
+from podium.judging.agreement.matrix import compare_agreement, self_consistency
+from podium.judging.entries import Undo
 from tests.data.shared_files import shared
 
 LEFT, TIE, RIGHT = Outcome.LEFT, Outcome.TIE, Outcome.RIGHT

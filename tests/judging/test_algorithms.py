@@ -9,16 +9,10 @@ from hypothesis import strategies as st
 
 from podium.errors import ArgumentError
 from podium.judging import Outcome
-from podium.judging.algorithms import (
-    ALGORITHMS,
-    adaptive,
-    get_algorithm,
-    heap,
-    run_selection,
-    tournament,
-)
-from podium.judging.algorithms.knockout import TreeSizes
-from podium.judging.algorithms.selection import drive_selection
+from podium.judging.algorithms import ALGORITHMS, get_algorithm
+from podium.judging.algorithms.knockout import TreeSizes, adaptive, tournament
+from podium.judging.algorithms.min_heap import heap
+from podium.judging.algorithms.selection import drive_selection, run_selection
 
 every_algorithm = pytest.mark.parametrize("name", ALGORITHMS)
 

@@ -6,13 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from podium.data import Preferences, read_pairs
+from podium.data import read_pairs
+from podium.data.preferences import Preferences
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.judging import (
     HABITS,
     Grade,
-    GradingSession,
-    Habits,
     Mark,
     Outcome,
     Overlap,
@@ -20,14 +19,15 @@ from podium.judging import (
     SessionFile,
     SideBySide,
     SimulatedAssessor,
-    Undo,
     Verdict,
-    calibrate,
-    estimate_workload,
     judge_session,
-    side_by_side_totals,
 )
 from podium.judging.algorithms import ALGORITHMS
+from podium.judging.assessors.calibrate import calibrate
+from podium.judging.assessors.simulated import Habits
+from podium.judging.entries import Undo
+from podium.judging.grading import GradingSession, side_by_side_totals
+from podium.judging.workload import estimate_workload
 from tests.data.shared_files import shared
 
 PERFECT, REAL, CROWD = HABITS["perfect"], HABITS["real"], HABITS["crowd"]

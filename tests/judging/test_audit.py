@@ -11,27 +11,17 @@ from scipy import stats
 from podium.cli.audit import _votes
 from podium.data import Candidate, CandidateList, write_jsonl
 from podium.errors import ArgumentError, DataError
-from podium.judging import (
-    AnswerLog,
-    AuditSample,
-    Grade,
-    HumanLabels,
-    ModelAnswer,
-    Outcome,
-    Session,
-    SessionFile,
-    Verdict,
-    alt_test,
-    audit,
-    audit_page,
-    draw_units,
-    human_labels,
-    plan_audit,
-    read_sheet,
-    write_sheet,
-)
-from podium.judging.agreement import Ratings, cohen_kappa, krippendorff_alpha
+from podium.judging import AnswerLog, Grade, Outcome, Session, SessionFile, Verdict
+from podium.judging.agreement import Ratings
+from podium.judging.agreement.coefficients import cohen_kappa, krippendorff_alpha
+from podium.judging.auditing.alt_test import alt_test
+from podium.judging.auditing.audit import audit
 from podium.judging.auditing.intervals import cluster_interval
+from podium.judging.auditing.plan import plan_audit
+from podium.judging.auditing.report import audit_page
+from podium.judging.auditing.sample import AuditSample, HumanLabels, human_labels
+from podium.judging.auditing.sheet import draw_units, read_sheet, write_sheet
+from podium.judging.models.answer_log import ModelAnswer
 from tests.cli.run_podium import fail, succeed
 
 PEOPLE = ("ann", "bob", "cem")

@@ -9,7 +9,6 @@ from scipy.optimize import approx_fprime, minimize
 from podium.errors import ArgumentError, DataError
 from podium.judging import (
     Grade,
-    Habits,
     Mark,
     Outcome,
     Overlap,
@@ -19,9 +18,11 @@ from podium.judging import (
     judge_session,
 )
 from podium.judging.active_sampling import by_expected_gain, expected_gains, most_informative_pairs
-from podium.judging.agreement import Ratings, dawid_skene, majority
+from podium.judging.agreement import Ratings, dawid_skene
+from podium.judging.assessors.simulated import Habits
 from podium.judging.bradley_terry import Duels, Posterior, fit_bradley_terry, prior_strengths
 from podium.judging.kndcg import k_ndcg
+from podium.judging.votes import majority
 
 ITEMS = 6
 ROWS = st.lists(

@@ -13,8 +13,9 @@ import pytest
 
 from podium.cli.simulate import HabitName
 from podium.data import read_qrels
-from podium.judging import HABITS, Mark, Outcome, Session, SessionFile, Undo, Verdict
+from podium.judging import HABITS, Mark, Outcome, Session, SessionFile, Verdict
 from podium.judging.algorithms import ALGORITHMS, CAREFUL
+from podium.judging.entries import Undo
 from tests.cli.run_podium import PODIUM, podium
 
 CANDIDATES = {

@@ -13,7 +13,6 @@ from podium.errors import ArgumentError, DataError
 from podium.judging import (
     AnswerLog,
     Budget,
-    BudgetError,
     Endpoint,
     EndpointAssessor,
     EndpointError,
@@ -22,12 +21,13 @@ from podium.judging import (
     Pair,
     Session,
     SessionFile,
-    grade_judgments,
-    grade_session,
     judge_session,
-    read_answers,
-    read_rubric,
 )
+from podium.judging.assessors.panel import grade_session
+from podium.judging.grading import grade_judgments
+from podium.judging.models.answer_log import read_answers
+from podium.judging.models.budget import BudgetError
+from podium.judging.models.rubric import read_rubric
 
 TEXTS = {"d1": "worth 1", "d2": "worth 2", "d3": "worth 3", "d4": "worth 4"}
 

@@ -8,20 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.errors import DataError
-from podium.judging import (
-    Grade,
-    Mark,
-    Outcome,
-    Session,
-    SideBySide,
+from podium.judging import Grade, Mark, Outcome, Session, SideBySide, Verdict
+from podium.judging.algorithms import ALGORITHMS, CAREFUL
+from podium.judging.algorithms.selection import drive_selection, run_selection
+from podium.judging.entries import (
     Undo,
-    Verdict,
     active_entries,
+    entry_from_json,
+    entry_to_json,
     seconds_spent,
 )
-from podium.judging.algorithms import ALGORITHMS, CAREFUL, run_selection
-from podium.judging.algorithms.selection import drive_selection
-from podium.judging.entries import entry_from_json, entry_to_json
 
 NAMES = st.text(min_size=1, max_size=5)
 TIMES = st.floats(0, 1e9)

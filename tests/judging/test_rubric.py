@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.errors import DataError
-from podium.judging import RUBRICS, injection_flags, read_rubric
 from podium.judging.models.answer_parsing import parse_answer
-from podium.judging.models.rubric import parse_rubric
+from podium.judging.models.injection import injection_flags
+from podium.judging.models.rubric import RUBRICS, parse_rubric, read_rubric
 
 MINIMAL = """
 name = "short"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.data import label_kind
+from podium.data.labels import label_kind
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.judging import (
     Grade,
@@ -16,13 +16,12 @@ from podium.judging import (
     Overlap,
     Session,
     SideBySide,
-    Undo,
     Verdict,
-    active_entries,
     log_preferences,
     session_judgments,
 )
 from podium.judging.algorithms import ALGORITHMS
+from podium.judging.entries import Undo, active_entries
 from podium.judging.votes import majority
 from tests.judging.histories import random_entry, random_session, replayed, state
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from podium.errors import ArgumentError, DataError
-from podium.judging import Grade, Mark, Outcome, Overlap, Session, SideBySide, Undo, Verdict
+from podium.judging import Grade, Mark, Outcome, Overlap, Session, SideBySide, Verdict
+from podium.judging.entries import Undo
 from podium.judging.seeded_hash import hashed_permutation, hashed_uniform
 
 LEFT, TIE, RIGHT = Outcome.LEFT, Outcome.TIE, Outcome.RIGHT

@@ -5,7 +5,8 @@ import pytest
 from scipy import stats
 
 from podium.errors import ArgumentError
-from podium.judging import Overlap, Workload
+from podium.judging import Overlap
+from podium.judging.workload import Workload
 
 SECONDS = 9.0
 

@@ -12,7 +12,6 @@ from podium.losses import (
     ListMLE,
     ListNet,
     Loss,
-    LossValues,
     PairExponential,
     PairHinge,
     PairLogistic,
@@ -21,6 +20,7 @@ from podium.losses import (
     SquaredError,
     StructuralHinge,
 )
+from podium.losses.base import LossValues
 
 Query = tuple[Doubles, Doubles]
 

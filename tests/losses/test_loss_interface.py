@@ -18,9 +18,8 @@ from podium.losses import (
     PairLogistic,
     RankCosine,
     StructuralHinge,
-    loss_names,
-    parse_loss,
 )
+from podium.losses.names import loss_names, parse_loss
 from tests.losses.cases import LOSSES
 
 

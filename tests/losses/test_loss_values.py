@@ -16,11 +16,11 @@ from podium.losses import (
     PairExponential,
     PairHinge,
     PairLogistic,
-    PairLoss,
     PairRounded,
     RankCosine,
     SquaredError,
 )
+from podium.losses.pairs import PairLoss
 from tests.losses.cases import one_query, random_query, strict_query, top
 
 

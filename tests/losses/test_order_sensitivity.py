@@ -11,7 +11,8 @@ import pytest
 from scipy.optimize import minimize
 
 from podium.kernels import Doubles
-from podium.losses import ListMLE, ListNet, Loss, LossValues, RankCosine
+from podium.losses import ListMLE, ListNet, Loss, RankCosine
+from podium.losses.base import LossValues
 from tests.losses.cases import one_query
 
 OBJECTS = 4

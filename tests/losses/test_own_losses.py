@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from podium.errors import ArgumentError, PodiumError
-from podium.losses import Focused, ListNet, PairLogistic, loss, loss_names, parse_loss
+from podium.losses import Focused, ListNet, PairLogistic, loss
+from podium.losses.names import loss_names, parse_loss
 from tests.losses.cases import one_query, random_query
 
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from podium.data import Dataset, Judgments, Rankings
 from podium.errors import ArgumentError
-from podium.measures import PRESETS, Conventions, coherence, compare, evaluate
-from podium.measures.comparison.coherence import BASES, STEEPNESS, FamilyMember
+from podium.measures import Conventions, compare, evaluate
+from podium.measures.comparison.coherence import BASES, STEEPNESS, FamilyMember, coherence
+from podium.measures.presets import PRESETS
 from tests.measures.queries import judged_runs
 
 DEPTH = 4

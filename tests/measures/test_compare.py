@@ -8,20 +8,12 @@ import pytest
 
 from podium.data import Dataset, Judgments, Rankings, read_qrels, read_run
 from podium.errors import ArgumentError, DataError
-from podium.measures import (
-    AP,
-    Measure,
-    as_html,
-    as_json,
-    as_latex,
-    as_markdown,
-    compare,
-    evaluate,
-    nDCG,
-)
-from podium.measures.comparison.html import cut_off_curves
+from podium.measures import AP, compare, evaluate, nDCG
+from podium.measures.comparison.formats import as_json, as_latex, as_markdown
+from podium.measures.comparison.html import as_html, cut_off_curves
 from podium.measures.comparison.result import HEADINGS, coherent_cell, notes
 from podium.measures.comparison.statistics import holm, paired_difference
+from podium.measures.registry import Measure
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "trec"
 needs_shared = pytest.mark.skipif(

@@ -8,9 +8,10 @@ import pytest
 
 from podium.data import Dataset
 from podium.errors import ArgumentError
-from podium.measures import Comparison, as_markdown, compare, evaluate
+from podium.measures import compare, evaluate
+from podium.measures.comparison.formats import as_markdown
 from podium.measures.comparison.html import cut_off_curves
-from podium.measures.comparison.result import coherent_cell
+from podium.measures.comparison.result import Comparison, coherent_cell
 from podium.measures.comparison.statistics import (
     OnRequest,
     holm,

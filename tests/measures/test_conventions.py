@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from podium.data import Dataset, Joined, Judgments, Rankings
+from podium.data import Dataset, Judgments, Rankings
+from podium.data.judged import Joined
 from podium.errors import DataError, PodiumError
-from podium.measures import AP, PRESETS, Conventions, Measure, P, conventions_named, evaluate
+from podium.measures import AP, Conventions, P, evaluate
+from podium.measures.presets import PRESETS, conventions_named
+from podium.measures.registry import Measure
 
 GOLDEN = {"labels": [0, 1, 2, 0], "scores": [1, 1, 1, 0.5], "group": [4]}
 IDS = ["d1", "d2", "d3", "d4"]

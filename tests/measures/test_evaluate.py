@@ -9,8 +9,9 @@ import pytest
 
 from podium.data import Dataset, Judgments, Rankings
 from podium.errors import ArgumentError, DataError, PodiumError
-from podium.measures import Evaluation, P, concat_evaluations, evaluate, nDCG, parse_measure
-from podium.measures.evaluation import ByMeasure
+from podium.measures import P, evaluate, nDCG
+from podium.measures.evaluation import ByMeasure, Evaluation, concat_evaluations
+from podium.measures.names import parse_measure
 
 LABELS = [0, 2, 1, 1, 0]
 SCORES = [0.1, 0.9, 0.5, 0.3, 0.8]

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.data import Joined
 from podium.data.grouping import as_strings
-from podium.measures import Conventions, evaluate, parse_measure
+from podium.data.judged import Joined
+from podium.measures import Conventions, evaluate
+from podium.measures.names import parse_measure
 from podium.measures.registry import measure_definitions
 from tests.measures.measure_formulas import FORMULAS, Label
 

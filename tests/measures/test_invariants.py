@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podium.data import Judgments, Rankings
-from podium.measures import Conventions, concat_evaluations, evaluate, parse_measure
+from podium.measures import Conventions, evaluate
 from podium.measures.compiled import blocks, ranking
+from podium.measures.evaluation import concat_evaluations
+from podium.measures.names import parse_measure
 from podium.measures.registry import definition_of, measure_definitions
 from tests.measures.queries import Arrays, arrays, mq2008
 

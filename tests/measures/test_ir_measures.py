@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from ir_measures.providers.compat_provider import compatibility
 
 from podium.data import Judgments, Rankings
-from podium.measures import PRESETS, Conventions, evaluate, parse_measure
+from podium.measures import Conventions, evaluate
+from podium.measures.names import parse_measure
+from podium.measures.presets import PRESETS
 from tests.measures.queries import RUNS, as_dicts, dl21, judged_runs
 
 BY_ID = Conventions(ties="id ascending", missing="skip")

@@ -2,9 +2,11 @@
 
 import numpy as np
 
-from podium.data import Judgments, as_judgments, as_rankings
-from podium.measures import as_html, compare
+from podium.data import Judgments
+from podium.data.sources import as_judgments, as_rankings
+from podium.measures import compare
 from podium.measures.comparison.details import Details
+from podium.measures.comparison.html import as_html
 from podium.measures.comparison.single_queries import moved_lists
 from podium.measures.comparison.statistics import paired_difference
 from podium.reports.charts import difference_chart

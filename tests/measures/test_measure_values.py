@@ -15,7 +15,6 @@ from podium.measures import (
     RR,
     Compat,
     Judged,
-    Measure,
     P,
     R,
     Rprec,
@@ -24,10 +23,10 @@ from podium.measures import (
     bpref,
     kNDCG,
     nDCG,
-    parse_measure,
     ppref,
 )
-from podium.measures.registry import definition_of, measure_definitions
+from podium.measures.names import parse_measure
+from podium.measures.registry import Measure, definition_of, measure_definitions
 
 NUMBERS = st.integers(0, 99) | st.floats(-9, 9).map(lambda value: round(value, 3))
 VALUES = {

@@ -11,24 +11,18 @@ from statsmodels.stats.power import TTestPower
 
 from benchmarks import _gates as gates
 from benchmarks._unjudged import bound_violations
-from podium.data import Dataset, Judgments, as_judgments, as_rankings
+from podium.data import Dataset, Judgments
+from podium.data.sources import as_judgments, as_rankings
 from podium.errors import ArgumentError, DataError
-from podium.measures import (
-    compare,
-    conventions_named,
-    detectable_difference,
-    difference_power,
-    evaluate,
-    next_judgments,
-    parse_measure,
-    plan_queries,
-    queries_needed,
-)
+from podium.measures import compare, evaluate, next_judgments, plan_queries
+from podium.measures.comparison.power import detectable_difference, difference_power, queries_needed
 from podium.measures.comparison.unjudged import (
     LabelTrial,
     UnjudgedBounds,
     unjudged_bounds,
 )
+from podium.measures.names import parse_measure
+from podium.measures.presets import conventions_named
 
 needs_shared = pytest.mark.skipif(
     not gates.TREC.exists(), reason="the TREC runs of ../shared/data are not here"

@@ -10,7 +10,9 @@ from scipy import stats
 
 from podium.data import Judgments, Rankings, write_qrels, write_run
 from podium.errors import ArgumentError, DataError
-from podium.measures import Conventions, compare_powered, evaluate, mean_interval, powered_mean
+from podium.measures import Conventions, compare_powered, evaluate
+from podium.measures.comparison.prediction_powered import powered_mean
+from podium.measures.comparison.statistics import mean_interval
 from tests.cli.run_podium import fail, succeed
 
 

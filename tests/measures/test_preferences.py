@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.data import Preferences, Rankings, read_pairs
+from podium.data import Rankings, read_pairs
+from podium.data.preferences import Preferences
 from podium.errors import ArgumentError, DataError
-from podium.measures import Conventions, Pairs, evaluate, ppref
+from podium.measures import Conventions, evaluate, ppref
+from podium.measures.inputs import Pairs
 from tests.data.shared_files import shared
 from tests.measures.queries import dl21
 

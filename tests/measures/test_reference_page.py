@@ -2,7 +2,9 @@
 
 from dataclasses import fields
 
-from podium.measures import PRESETS, Conventions, reference_page
+from podium.measures import Conventions
+from podium.measures.presets import PRESETS
+from podium.measures.reference import reference_page
 from podium.measures.registry import measure_definitions, names_of
 
 

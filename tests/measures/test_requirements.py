@@ -13,9 +13,11 @@ import pytest
 from scipy import stats
 
 from benchmarks._null_queries import ndcg, reciprocal_rank
-from podium.data import Dataset, Preferences
+from podium.data import Dataset
+from podium.data.preferences import Preferences
 from podium.errors import ArgumentError, DataError
-from podium.measures import Look, Requirement, TopKLoss, compare, nDCG, require
+from podium.measures import TopKLoss, compare, nDCG, require
+from podium.measures.comparison.decision import Look, Requirement
 from podium.measures.comparison.details import Details
 from podium.measures.comparison.formats import as_json
 from podium.measures.comparison.one_sided import MeanTest, mean_above, queries_to_show

@@ -9,27 +9,22 @@ import pytest
 from scipy import stats
 
 from benchmarks import _gates as gates
-from podium.data import Judgments, as_judgments, as_rankings
+from podium.data import Judgments
+from podium.data.sources import as_judgments, as_rankings
 from podium.errors import DataError
-from podium.measures import (
-    Comparison,
-    Details,
-    as_html,
-    as_json,
-    as_latex,
-    as_markdown,
-    compare,
-    conventions_named,
-    paired_difference,
-    parse_measure,
-    require,
-    search_slices,
-    slice_differences,
-)
+from podium.measures import compare, require, slice_differences
+from podium.measures.comparison.details import Details
+from podium.measures.comparison.formats import as_json, as_latex, as_markdown
+from podium.measures.comparison.html import as_html
 from podium.measures.comparison.next_judgments import next_judgments
+from podium.measures.comparison.result import Comparison
 from podium.measures.comparison.single_queries import hard_queries, moved_lists
+from podium.measures.comparison.slice_differences import search_slices
 from podium.measures.comparison.slices import property_columns, slices_of
+from podium.measures.comparison.statistics import paired_difference
 from podium.measures.comparison.unjudged import unjudged_bounds
+from podium.measures.names import parse_measure
+from podium.measures.presets import conventions_named
 
 
 def comparison_of(values: np.ndarray) -> Comparison:

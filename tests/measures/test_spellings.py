@@ -10,21 +10,15 @@ from hypothesis import given, settings
 
 from podium.data import Dataset, Judgments, Rankings, write_parquet, write_qrels, write_run
 from podium.errors import ArgumentError
-from podium.measures import (
-    AP,
+from podium.measures import AP, Conventions, P, compare, evaluate, evaluate_table, nDCG
+from podium.measures.names import parse_measure, read_spellings
+from podium.measures.presets import (
     PRESETS,
-    Conventions,
-    P,
-    compare,
     conventions_for,
     conventions_text,
-    evaluate,
-    evaluate_table,
-    nDCG,
-    parse_measure,
+    resolve_measure,
+    resolve_measures,
 )
-from podium.measures.names import read_spellings
-from podium.measures.presets import resolve_measure, resolve_measures
 from podium.measures.registry import measure_definitions
 from tests.cli.run_podium import fail, succeed
 from tests.measures.queries import as_dicts, dl21, judged_runs

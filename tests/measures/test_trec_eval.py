@@ -9,8 +9,12 @@ import pytest
 import pytrec_eval
 from hypothesis import given, settings
 
-from podium.data import Judgments, Preferences, Rankings, read_prefs, read_qrels, read_run
-from podium.measures import PRESETS, Evaluation, evaluate
+from podium.data import Judgments, Rankings, read_qrels, read_run
+from podium.data.formats.trec import read_prefs
+from podium.data.preferences import Preferences
+from podium.measures import evaluate
+from podium.measures.evaluation import Evaluation
+from podium.measures.presets import PRESETS
 from tests.data.shared_files import shared
 from tests.measures.queries import RUNS, as_dicts, dl21, expected, judged_runs
 

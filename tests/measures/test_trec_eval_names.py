@@ -12,18 +12,10 @@ from hypothesis import given, settings
 import podium
 from podium.data import Judgments, Rankings, read_qrels, read_run
 from podium.errors import ArgumentError
-from podium.measures import (
-    PRESETS,
-    Conventions,
-    Evaluation,
-    IPrec,
-    Rprec,
-    compare,
-    evaluate,
-    nDCG,
-    parse_measure,
-)
-from podium.measures.names import read_spellings
+from podium.measures import Conventions, IPrec, Rprec, compare, evaluate, nDCG
+from podium.measures.evaluation import Evaluation
+from podium.measures.names import parse_measure, read_spellings
+from podium.measures.presets import PRESETS
 from podium.measures.trec_eval import TrecMeasure, trec_eval_measures
 from tests.data.shared_files import shared
 from tests.measures.queries import RUNS, as_dicts, dl21, expected, judged_runs

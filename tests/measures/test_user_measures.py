@@ -16,18 +16,17 @@ from podium.errors import ArgumentError, DataError, PodiumError
 from podium.kernels import Doubles, Floats
 from podium.measures import (
     Conventions,
-    Measure,
-    Pairs,
     Parameter,
     evaluate,
     measure,
     next_judgments,
     number_between,
-    parse_measure,
-    reference_page,
 )
 from podium.measures.compiled.loops import loop_for, over_labels
-from podium.measures.registry import definition_of
+from podium.measures.inputs import Pairs
+from podium.measures.names import parse_measure
+from podium.measures.reference import reference_page
+from podium.measures.registry import Measure, definition_of
 
 ARRAYS = {"truth": [0, 2, 1, 1, 0], "ranking": [5, 4, 3, 2, 1], "group": [3, 2]}
 Rate = Annotated[float, Parameter("How fast attention fades.", number_between(0, 1))]

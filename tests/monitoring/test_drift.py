@@ -9,8 +9,9 @@ import pytest
 from scipy import stats
 
 from podium.errors import DataError
-from podium.monitoring import Sample, compare_samples, drift_html
+from podium.monitoring import Sample, compare_samples
 from podium.monitoring.drift import stability_index
+from podium.monitoring.drift_html import drift_html
 
 NAMES = ("document", "query", "category", "sparse")
 

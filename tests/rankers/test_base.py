@@ -16,15 +16,8 @@ from podium.data import Dataset, write_shards
 from podium.errors import ArgumentError, DataError
 from podium.losses import ListMLE
 from podium.measures import AP, evaluate
-from podium.rankers import (
-    CascadeRanker,
-    FitInterrupted,
-    LinearRanker,
-    Ranker,
-    TreeRanker,
-    load_ranker,
-)
-from podium.rankers.base import NotFittedError, nested_rankers
+from podium.rankers import CascadeRanker, LinearRanker, Ranker, TreeRanker, load_ranker
+from podium.rankers.base import FitInterrupted, NotFittedError, nested_rankers
 from podium.rankers.storage import archive_bytes, read_archive
 from podium.rankers.training_data import has_preference, in_memory, query_blocks
 from tests.rankers.made_up import made_up

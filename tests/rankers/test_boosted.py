@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from podium.data import Dataset
 from podium.errors import DataError, PodiumError
 from podium.losses import PairExponential
-from podium.measures import evaluate, parse_measure
+from podium.measures import evaluate
+from podium.measures.names import parse_measure
 from podium.rankers import BoostedRanker, load_ranker
 from podium.rankers.storage import read_archive, write_archive
 from tests.rankers.made_up import made_up

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from sklearn.base import clone
 
-from podium.cluster import evaluate as evaluate_shards
+from podium.cluster import evaluate_shards
 from podium.data import Dataset, write_shards
 from podium.errors import DataError
 from podium.measures import evaluate

@@ -5,17 +5,17 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
-from podium.losses import parse_loss
+from podium.losses.names import parse_loss
 from podium.rankers import (
     BoostedRanker,
     CascadeRanker,
-    FitInterrupted,
     LinearRanker,
     NeuralRanker,
     Ranker,
     TreeRanker,
     tune,
 )
+from podium.rankers.base import FitInterrupted
 from podium.rankers.fit_progress import Progress
 from tests.rankers.made_up import made_up
 

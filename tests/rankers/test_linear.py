@@ -8,7 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 from podium.data import Dataset, write_shards
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.kernels import Doubles
-from podium.losses import PairHinge, parse_loss
+from podium.losses import PairHinge
+from podium.losses.names import parse_loss
 from podium.measures import evaluate
 from podium.rankers import BoostedRanker, LinearRanker, models
 from podium.rankers.empirical_risk import BlockRisk, block_scores

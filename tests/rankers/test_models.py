@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from podium.errors import PodiumError
-from podium.losses import parse_loss
+from podium.losses.names import parse_loss
 from podium.measures import evaluate
 from podium.rankers import BoostedRanker, CascadeRanker, LinearRanker, load_ranker, models, tune
 from tests.rankers.made_up import made_up

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from podium.data import write_shards
-from podium.losses import parse_loss
+from podium.losses.names import parse_loss
 from podium.measures import evaluate
 from podium.rankers import NeuralRanker, RankingLoss
 from tests.rankers.made_up import made_up

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from podium.cluster import fit as cluster_fit
+from podium.cluster import fit_shards
 from podium.data import Dataset, Judgments, write_shards
 from podium.errors import DataError
 from podium.rankers import (
@@ -58,7 +58,7 @@ def test_one_preference_in_the_last_query_is_enough(tmp_path: Path) -> None:
     np.testing.assert_allclose(streamed, scores, rtol=1e-3, atol=1e-3)
     flat = write_shards(blank, tmp_path / "flat", shard_bytes=200)
     with pytest.raises(DataError, match="preferred"):
-        cluster_fit(LinearRanker("ListNet()"), flat)
+        fit_shards(LinearRanker("ListNet()"), flat)
 
 
 def test_judgments_of_other_documents_are_refused() -> None:

@@ -11,7 +11,7 @@ import xgboost
 
 from podium.data import Dataset
 from podium.errors import ArgumentError, DataError
-from podium.losses import parse_loss
+from podium.losses.names import parse_loss
 from podium.rankers import BoostedRanker, LinearRanker, NeuralRanker, Ranker, TreeRanker, tune
 from podium.rankers.engine_parameters import LIGHTGBM_REJECTED
 from podium.rankers.engines import ENGINES

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from podium.data import Dataset
 from podium.errors import DataError
-from podium.losses import parse_loss
+from podium.losses.names import parse_loss
 from podium.rankers.empirical_risk import block_risk
 
 FOCUSED = "Focused(ListMLE(k=3), PairHinge(k=3), k=3)"

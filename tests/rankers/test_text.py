@@ -15,8 +15,10 @@ pytest.importorskip("transformers")
 import torch
 
 from podium.errors import ArgumentError, DataError
-from podium.losses import Loss, loss_names, parse_loss
-from podium.rankers import FitInterrupted, NotFittedError, TextRanker, out_of_fold_scores
+from podium.losses import Loss
+from podium.losses.names import loss_names, parse_loss
+from podium.rankers import NotFittedError, TextRanker, out_of_fold_scores
+from podium.rankers.base import FitInterrupted
 from podium.rankers.storage import Archive, read_archive, write_archive
 from podium.rankers.text_cross_encoder import CrossEncoder
 from podium.rankers.text_gradients import accumulate_gradients, mean_loss

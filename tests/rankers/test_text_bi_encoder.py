@@ -17,7 +17,7 @@ pytest.importorskip("transformers")
 import torch
 
 from podium.errors import ArgumentError, DataError
-from podium.losses import parse_loss
+from podium.losses.names import parse_loss
 from podium.rankers import LinearRanker, RankingLoss, TextEmbedder, TextRanker
 from podium.rankers.text_bi_encoder import BiEncoder
 from podium.rankers.text_cross_encoder import CrossEncoder

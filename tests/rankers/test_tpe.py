@@ -9,13 +9,14 @@ import pytest
 
 pytest.importorskip("optuna", reason="the extra tuning is not installed")
 
-from podium.cluster import tune as tune_anywhere
+from podium.cluster.tuning import tune as tune_anywhere
 from podium.data import Dataset
 from podium.errors import ArgumentError
 from podium.measures import evaluate
-from podium.rankers import LinearRanker, Trial, TuningResult, tune
+from podium.rankers import LinearRanker, tune
 from podium.rankers.fit_progress import Progress
 from podium.rankers.training_data import TrainingData
+from podium.rankers.tuning import Trial, TuningResult
 from tests.rankers.made_up import made_up
 from tests.rankers.one_feature import OneFeature
 

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from podium.data import Dataset, ShardSet, write_shards
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.kernels import Doubles
-from podium.losses import parse_loss
+from podium.losses.names import parse_loss
 from podium.measures import evaluate
 from podium.rankers import CascadeRanker, LinearRanker, TreeRanker, load_ranker, tune
 from podium.rankers.communicator import Communicator

@@ -9,15 +9,8 @@ import pytest
 from podium.data import Dataset, write_shards
 from podium.errors import ArgumentError
 from podium.measures import evaluate
-from podium.rankers import (
-    CascadeRanker,
-    LinearRanker,
-    NeuralRanker,
-    TreeRanker,
-    Trial,
-    tune,
-)
-from podium.rankers.tuning import _reports, parameter_combinations, with_parameters
+from podium.rankers import CascadeRanker, LinearRanker, NeuralRanker, TreeRanker, tune
+from podium.rankers.tuning import Trial, _reports, parameter_combinations, with_parameters
 from tests.rankers.made_up import made_up
 from tests.rankers.one_feature import Loading, OneFeature, Recording
 

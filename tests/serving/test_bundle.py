@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from podium.errors import DataError
-from podium.serving import ServingSettings, parse_model
+from podium.serving import ServingSettings
 from podium.serving.bundle import pack_service, unpack_service
+from podium.serving.settings import parse_model
 from tests.serving.service import ADMIN, bearer, rank_body, rows, serving, trees, write_tokens
 
 

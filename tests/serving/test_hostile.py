@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks._serving_processes import resident_bytes
-from podium.serving import ServingSettings, parse_model
+from podium.serving import ServingSettings
+from podium.serving.settings import parse_model
 from tests.serving.hostile import hostile_requests, large_requests, post
 from tests.serving.service import ADMIN, NAMES, bearer, command, serving, trees, write_tokens
 

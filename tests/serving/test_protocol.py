@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import tritonclient.http as triton
 
-from podium.serving import ServingSettings, parse_model
+from podium.serving import ServingSettings
+from podium.serving.settings import parse_model
 from tests.serving.service import (
     ADMIN,
     NAMES,

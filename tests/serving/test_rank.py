@@ -9,9 +9,10 @@ import httpx2
 import numpy as np
 import pytest
 
-from podium.serving import ServingSettings, parse_model
+from podium.serving import ServingSettings
 from podium.serving.rank_request import RankDecoder
 from podium.serving.refusal import Refusal
+from podium.serving.settings import parse_model
 from tests.serving.service import (
     ADMIN,
     NAMES,

@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 
 from podium.monitoring import read_ranking_log
-from podium.serving import ServingSettings, parse_model
+from podium.serving import ServingSettings
 from podium.serving import ranking_log as module
 from podium.serving.metrics import ServingMetrics
 from podium.serving.model import ServedModel
 from podium.serving.ranking_log import LoggedRanking, RankingLog, SearchNames
+from podium.serving.settings import parse_model
 from tests.serving.service import NAMES, linear, rank_body, rows, serving, trees
 
 

@@ -10,9 +10,10 @@ import pytest
 
 from podium.errors import DataError
 from podium.rankers import LinearRanker
-from podium.serving import ServingSettings, parse_model
+from podium.serving import ServingSettings
 from podium.serving.refusal import Refusal
 from podium.serving.repository import Repository
+from podium.serving.settings import parse_model
 from podium.serving.tokens import Tokens
 from tests.serving.service import (
     ADMIN,

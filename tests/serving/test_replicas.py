@@ -22,7 +22,8 @@ from tests.serving.service import rank_body, rows, trees
 _DEPLOY_TWICE = """
 import json, sys
 from podium.cluster.connection import Cluster
-from podium.serving import ServingSettings, parse_model
+from podium.serving import ServingSettings
+from podium.serving.settings import parse_model
 from podium.serving.replicas import APPLICATION, Scale, deploy
 from ray import serve
 

@@ -19,9 +19,10 @@ pytest.importorskip("transformers")
 from podium.errors import DataError
 from podium.rankers import TextRanker
 from podium.rankers.storage import pack_folder
-from podium.serving import ModelSpec, ServingSettings, create_app, parse_model, rerank
+from podium.serving import ServingSettings, create_app, rerank
 from podium.serving.gateway import read_body
 from podium.serving.repository import Repository
+from podium.serving.settings import ModelSpec, parse_model
 from podium.serving.text_model import ServedTextModel
 from tests.rankers.tiny_bert import save_tiny_bert
 from tests.serving.service import TOKEN, bearer, linear, serving, write_tokens

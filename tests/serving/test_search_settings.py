@@ -12,12 +12,13 @@ from podium.data import Dataset
 from podium.errors import DataError, PodiumError
 from podium.features import FeatureDefinitions
 from podium.rankers import LinearRanker
-from podium.serving import ServingSettings, parse_model
+from podium.serving import ServingSettings
 from podium.serving.refusal import Refusal
 from podium.serving.repository import Repository
 from podium.serving.search.request import parse_search, parse_search_parameters
 from podium.serving.search.searcher import prepare_search
 from podium.serving.search.settings import SearchSettings, read_search_settings
+from podium.serving.settings import parse_model
 from tests.engines.shop import DEFINITIONS
 
 SETTINGS = 'engine = "solr"\nurl = "http://localhost:8983/solr/shop"\ndefinitions = "f.toml"\n'

@@ -15,7 +15,8 @@ for module, names in ((signal, ["SIGHUP", "SIGUSR1"]), (os, ["pwrite"])):
     for name in names:
         delattr(module, name)
 from fastapi.testclient import TestClient
-from podium.serving import ServingSettings, create_app, parse_model
+from podium.serving import ServingSettings, create_app
+from podium.serving.settings import parse_model
 with TestClient(create_app(ServingSettings(models=(parse_model(sys.argv[1]),)))) as client:
     print(client.get("/v2/health/ready").json())
 import podium.serving.server

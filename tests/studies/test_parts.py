@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from podium.cluster import read_results
+from podium.cluster.results_table import read_results
 from podium.errors import PodiumError
 from studies.parts import Part, read_parts, run_parts
 from studies.provenance import study_code

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from docs.hooks import PACKAGES
-from podium.cluster import read_results
+from podium.cluster.results_table import read_results
 from podium.data import write_letor
 from podium.errors import ArgumentError
 from podium.losses import ListMLE, ListNet, RankCosine

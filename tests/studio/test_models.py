@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from benchmarks._chat_endpoint import ChatServer, serve_chat
 from podium.data import read_qrels
-from podium.judging import read_answers
+from podium.judging.models.answer_log import read_answers
 from podium.judging.models.rubric import rubric_text
 from podium.studio.accounts.identity import Member, Person
 from podium.studio.errors import RefusedError

@@ -10,7 +10,8 @@ import random
 import pytest
 from sqlalchemy import select, text
 
-from podium.data import read_jsonl, read_pairs, read_parquet, read_prefs, read_qrels
+from podium.data import read_jsonl, read_pairs, read_parquet, read_qrels
+from podium.data.formats.trec import read_prefs
 from podium.data.judged import Judgments
 from podium.studio.accounts.service import add_user
 from podium.studio.judging.unit_of_work import LeasedTask

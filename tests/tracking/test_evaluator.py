@@ -15,7 +15,9 @@ from podium.errors import ArgumentError, DataError  # noqa: E402
 from podium.measures import compare, evaluate  # noqa: E402
 from podium.measures.comparison.statistics import mean_interval  # noqa: E402
 from podium.rankers import CascadeRanker, LinearRanker, Ranker  # noqa: E402
-from podium.tracking import RankingEvaluator, compare_runs, log_model, save_model  # noqa: E402
+from podium.tracking import compare_runs, log_model  # noqa: E402
+from podium.tracking.evaluator import RankingEvaluator  # noqa: E402
+from podium.tracking.flavor import save_model  # noqa: E402
 from tests.tracking.made_up_frames import NAMES, TEST, TRAIN  # noqa: E402
 
 # MLflow's own: nothing of this project.

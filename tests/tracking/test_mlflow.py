@@ -14,18 +14,12 @@ import pytest
 mlflow = pytest.importorskip("mlflow", reason="the extra mlflow is not installed")
 
 from podium.errors import ArgumentError  # noqa: E402
-from podium.explain import model_card  # noqa: E402
+from podium.explain.cards import model_card  # noqa: E402
 from podium.measures import compare, evaluate  # noqa: E402
 from podium.measures.comparison.statistics import mean_interval  # noqa: E402
 from podium.rankers import BoostedRanker, CascadeRanker, LinearRanker, Ranker, TreeRanker  # noqa: E402
-from podium.tracking import (  # noqa: E402
-    compare_runs,
-    load_model,
-    log_evaluation,
-    log_model,
-    save_model,
-)
-from podium.tracking.flavor import RankerFunction  # noqa: E402
+from podium.tracking import compare_runs, load_model, log_evaluation, log_model  # noqa: E402
+from podium.tracking.flavor import RankerFunction, save_model  # noqa: E402
 from tests.ports import free_port  # noqa: E402
 from tests.tracking.made_up_frames import NAMES, TEST, TRAIN  # noqa: E402
 

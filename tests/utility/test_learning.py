@@ -8,18 +8,14 @@ from hypothesis import strategies as st
 from podium.data import Dataset
 from podium.errors import DataError, PodiumError
 from podium.losses import LambdaLoss
-from podium.measures import DCG, compare, evaluate, nDCG, parse_measure
-from podium.utility import (
-    DCGLearn,
-    RankingPreferences,
-    bootstrap_utility,
-    choose_C,
-    next_places,
-    position_test,
-    utility_report,
-)
-from podium.utility.cross_validate import folds_of, held_out_leads
+from podium.measures import DCG, compare, evaluate, nDCG
+from podium.measures.names import parse_measure
+from podium.utility import DCGLearn, RankingPreferences, utility_report
+from podium.utility.cross_validate import choose_C, folds_of, held_out_leads
+from podium.utility.intervals import bootstrap_utility
 from podium.utility.learned_utility import accuracy
+from podium.utility.next_pair import next_places
+from podium.utility.position_bias import position_test
 from podium.utility.utility_tables import factor, similarity, usual_table
 from tests.utility.people import judged, preferences, random_pairs
 

@@ -7,14 +7,9 @@ import pytest
 from hypothesis import given
 
 from podium.errors import ArgumentError, DataError
-from podium.utility import (
-    DCGLearn,
-    LearnedUtility,
-    RankingPreferences,
-    choose_pairs,
-    next_places,
-)
-from podium.utility.next_pair import informative
+from podium.utility import DCGLearn, RankingPreferences, choose_pairs
+from podium.utility.learned_utility import LearnedUtility
+from podium.utility.next_pair import informative, next_places
 from tests.utility.people import judged, preferences, random_pairs
 
 TRUTH = np.outer([1, 0.7, 0.5, 0.2], [0.0, 0.4, 1.0])

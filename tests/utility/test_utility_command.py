@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from podium.data import write_qrels, write_run
-from podium.measures import parse_measure
-from podium.utility import read_learned, write_preferences
+from podium.measures.names import parse_measure
+from podium.utility import write_preferences
+from podium.utility.learned_utility import read_learned
 from tests.cli.run_podium import fail, podium, succeed
 from tests.utility.people import people, random_pairs, runs
 

@@ -5,23 +5,6 @@ documents a ranker left out. An aggregation returns one score per row, so that i
 evaluated, compared and aggregated like any ranking.
 """
 
-from podium.aggregation.kemeny import supervised_kemeny
-from podium.aggregation.kemeny_solver import KemenyOrders, exact_kemeny
-from podium.aggregation.margins import kendall_distance
-from podium.aggregation.positional import borda, reciprocal_rank
-from podium.aggregation.runs import StackedRuns, fuse, stack_runs
-from podium.aggregation.weights import proportional_weights, tuned_weights
+import lazy_loader
 
-__all__ = [
-    "KemenyOrders",
-    "StackedRuns",
-    "borda",
-    "exact_kemeny",
-    "fuse",
-    "kendall_distance",
-    "proportional_weights",
-    "reciprocal_rank",
-    "stack_runs",
-    "supervised_kemeny",
-    "tuned_weights",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

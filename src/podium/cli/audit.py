@@ -21,7 +21,10 @@ from podium.errors import ArgumentError, DataError
 from podium.judging.entries import MOST_GRADES
 
 if TYPE_CHECKING:
-    from podium.judging import Audit, AuditPlan, HumanLabels, ModelAnswer, Unit
+    from podium.judging.auditing.audit import Audit
+    from podium.judging.auditing.plan import AuditPlan
+    from podium.judging.auditing.sample import HumanLabels, Unit
+    from podium.judging.models.answer_log import ModelAnswer
 
 
 def audit_command(
@@ -98,7 +101,11 @@ def audit_command(
     sheet.csv --from candidates.jsonl`), let people fill copies of the sheet, and hold them against
     the model (`podium audit answers.jsonl ann.csv bob.csv cem.csv -o audit.html`).
     """
-    from podium.judging import audit, audit_page, draw_units, plan_audit, read_answers
+    from podium.judging.auditing.audit import audit
+    from podium.judging.auditing.plan import plan_audit
+    from podium.judging.auditing.report import audit_page
+    from podium.judging.auditing.sheet import draw_units
+    from podium.judging.models.answer_log import read_answers
 
     if plan:
         planned = plan_audit(
@@ -155,7 +162,7 @@ def _print_plan(plan: AuditPlan, as_json: bool) -> None:
 
 
 def _write_sample(units: list[Unit], sheet: str, pool: CandidatePool, seed: int) -> None:
-    from podium.judging import write_sheet
+    from podium.judging.auditing.sheet import write_sheet
 
     lists = pool.lists()
     if lists is None:
@@ -178,7 +185,7 @@ def _write_sample(units: list[Unit], sheet: str, pool: CandidatePool, seed: int)
 
 def _graded(path: str) -> list[ModelAnswer]:
     """Read a machine's grades as answers of a model that is called like the file."""
-    from podium.judging import ModelAnswer
+    from podium.judging.models.answer_log import ModelAnswer
 
     grades = read_grades(path)
     wrong = next((each for each in grades.values() if each not in range(MOST_GRADES)), None)
@@ -195,7 +202,9 @@ def _graded(path: str) -> list[ModelAnswer]:
 
 
 def _votes(paths: list[str], model: str) -> HumanLabels:
-    from podium.judging import SessionFile, human_labels, read_sheet
+    from podium.judging import SessionFile
+    from podium.judging.auditing.sample import human_labels
+    from podium.judging.auditing.sheet import read_sheet
 
     votes: dict[str, dict[tuple[str, ...], float]] = {}
     for name in paths:

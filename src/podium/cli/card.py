@@ -87,7 +87,7 @@ def _model_card(
     reading: Reading,
 ) -> ReportDocument:
     # Imported here: rankers need packages that other commands do not.
-    from podium.explain import model_card
+    from podium.explain.cards import model_card
     from podium.export.reading import read_ranker
 
     ranker = read_ranker(source)
@@ -102,7 +102,7 @@ def _model_card(
 
 
 def _data_card(source: str, reading: Reading) -> ReportDocument:
-    from podium.explain import data_card
+    from podium.explain.cards import data_card
 
     with byte_progress("Reading") as progress:
         rows = reading.whole_data_set(source, progress=progress)

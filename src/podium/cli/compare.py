@@ -18,26 +18,19 @@ from podium.cli.printing import on_terminal, print_notes, print_table
 from podium.cli.progress import spinner
 from podium.cli.reading import Reading, read_properties, reads_data
 from podium.cli.text import shown
-from podium.data import Judgments, Preferences, Rankings
+from podium.data import Judgments, Rankings
 from podium.data.files import open_write
 from podium.data.pool import read_texts
+from podium.data.preferences import Preferences
 from podium.errors import ArgumentError, DataError
-from podium.measures import (
-    Comparison,
-    Conventions,
-    Details,
-    Requirement,
-    as_html,
-    as_json,
-    as_latex,
-    as_markdown,
-    compare,
-    require,
-    search_slices,
-    slice_differences,
-)
-from podium.measures.comparison.result import HEADINGS, notes, warnings
+from podium.measures import Conventions, compare, require, slice_differences
+from podium.measures.comparison.decision import Requirement
+from podium.measures.comparison.details import Details
+from podium.measures.comparison.formats import as_json, as_latex, as_markdown
+from podium.measures.comparison.html import as_html
+from podium.measures.comparison.result import HEADINGS, Comparison, notes, warnings
 from podium.measures.comparison.single_queries import hard_queries, moved_lists
+from podium.measures.comparison.slice_differences import search_slices
 from podium.measures.comparison.statistics import TestName
 from podium.measures.comparison.unjudged import unjudged_bounds
 from podium.measures.presets import resolve_measures

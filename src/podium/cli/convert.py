@@ -10,8 +10,10 @@ from podium.cli.options import Whole
 from podium.cli.outputs import require_other_file
 from podium.cli.progress import byte_progress
 from podium.cli.reading import Reading, reads_data
-from podium.data import Dataset, Judgments, PreferenceLevels, Preferences, format_of
+from podium.data import Dataset, Judgments
 from podium.data.conversion import convert, read_all
+from podium.data.formats import format_of
+from podium.data.preferences import PreferenceLevels, Preferences
 
 
 @reads_data

@@ -14,8 +14,8 @@ from podium.cli.printing import print_table
 from podium.cli.text import shown
 
 if TYPE_CHECKING:
-    from podium.export import DeploymentEngine, ExportFolder
-    from podium.export.live import Reference, StoredModels
+    from podium.export.folder import ExportFolder
+    from podium.export.live import DeploymentEngine, Reference, StoredModels
 
 app = typer.Typer(
     help="Versions of a ranker in a running engine: put, list, switch, roll back, delete.",
@@ -51,7 +51,8 @@ def put_command(
     Whatever fails before the switch, which is one request, searches go on with the version before.
     Ends with status 1 if a golden row scores otherwise than the ranker did.
     """
-    from podium.export import ExportFolder, connect_engine
+    from podium.export import connect_engine
+    from podium.export.folder import ExportFolder
 
     export = ExportFolder.open(folder)
     deploy(export, connect_engine(export.manifest.target, url), switch=not no_switch)

@@ -15,13 +15,9 @@ from podium.cli.reading import Reading, reads_data
 from podium.cli.text import shown
 from podium.data.files import open_write
 from podium.errors import ArgumentError
-from podium.monitoring import (
-    DriftReport,
-    Sample,
-    compare_samples,
-    drift_html,
-    read_ranking_log,
-)
+from podium.monitoring import Sample, compare_samples, read_ranking_log
+from podium.monitoring.drift import DriftReport
+from podium.monitoring.drift_html import drift_html
 
 Data = "Data, or a ranking log: its folder or one of its files."
 

@@ -18,21 +18,16 @@ from podium.cli.printing import on_terminal, print_notes, print_table
 from podium.cli.progress import byte_progress
 from podium.cli.reading import Reading, read_rankings, reads_data
 from podium.cli.trec_output import trec_lines
-from podium.data import Preferences, Rankings
+from podium.data import Rankings
 from podium.data.files import numbered_lines, plain_suffix
 from podium.data.formats.csv import ID_COLUMNS, read_table
 from podium.data.frames import first_column, float_column
+from podium.data.preferences import Preferences
 from podium.errors import ArgumentError, DataError
-from podium.measures import (
-    Conventions,
-    Evaluation,
-    conventions_named,
-    conventions_text,
-    evaluate,
-    evaluate_table,
-)
+from podium.measures import Conventions, evaluate, evaluate_table
 from podium.measures.comparison.statistics import mean_interval
-from podium.measures.presets import Measures, resolve_measures
+from podium.measures.evaluation import Evaluation
+from podium.measures.presets import Measures, conventions_named, conventions_text, resolve_measures
 from podium.measures.registry import definition_of
 from podium.measures.trec_eval import trec_eval_measures
 
@@ -282,8 +277,7 @@ def _on_cluster(
     address: str, measures: Measures, source: str, *, score: str, **options: Any
 ) -> Evaluation:
     # Imported here: Ray is an extra.
-    from podium.cluster import Cluster
-    from podium.cluster import evaluate as evaluate_shards
+    from podium.cluster import Cluster, evaluate_shards
 
     with Cluster(address) as cluster:
         return evaluate_shards(measures, source, score=score, cluster=cluster, **options)[score]

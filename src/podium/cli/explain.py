@@ -17,8 +17,8 @@ from podium.errors import ArgumentError
 from podium.measures.comparison.details import json_number
 
 if TYPE_CHECKING:
-    from podium.explain import FeatureChange
-    from podium.rankers import Explanation, PairExplanation
+    from podium.explain.changes import FeatureChange
+    from podium.rankers.explanation import Explanation, PairExplanation
 
 _MOST_ROWS = 10
 """Of each table on a terminal."""
@@ -52,7 +52,8 @@ def explain_command(
     check_report_name(output)
     require_other_file(output, ranker, data, reading.group)
     # Imported here: rankers need packages that other commands do not.
-    from podium.explain import explanation_html, smallest_changes
+    from podium.explain import smallest_changes
+    from podium.explain.explanation_html import explanation_html
     from podium.export.reading import read_ranker
 
     model = read_ranker(ranker)

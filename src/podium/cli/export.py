@@ -24,8 +24,10 @@ from podium.data.formats.letor import GROUP_SUFFIX
 from podium.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
-    from podium.export import ExportFolder, Verification
-    from podium.features import FeatureDefinitions, QueryVerification
+    from podium.export.folder import ExportFolder
+    from podium.export.verifying import Verification
+    from podium.features import FeatureDefinitions
+    from podium.features.query_check import QueryVerification
     from podium.rankers import Ranker
 
 _MOST_FINDINGS = 20
@@ -125,8 +127,9 @@ def export_command(
     the ranker's scores, which the written files are checked with.
     """
     # Imported here: rankers need packages that other commands do not.
-    from podium.export import ExportSettings, connect_engine, export_ranker
+    from podium.export import connect_engine, export_ranker
     from podium.export.reading import read_ranker
+    from podium.export.writing import ExportSettings
 
     if Path(ranker).is_dir():
         refuse_for_texts(
@@ -238,7 +241,8 @@ def verify_command(
     a row or a query differs, if a file is not as it was written, or if nothing could have
     differed. What could not be noticed is listed.
     """
-    from podium.export import ExportFolder, connect_engine, verify_export
+    from podium.export import connect_engine, verify_export
+    from podium.export.folder import ExportFolder
 
     export = ExportFolder.open(folder)
     if export.manifest.texts is not None:
@@ -269,7 +273,9 @@ def _verify_queries(
     **options: Any,
 ) -> None:
     from podium.export import verify_export
-    from podium.features import FeatureDefinitions, feature_search, read_queries, verify_queries
+    from podium.features import FeatureDefinitions, verify_queries
+    from podium.features.feature_search import feature_search
+    from podium.features.queries_file import read_queries
 
     files = verify_export(export)
     defined = FeatureDefinitions.read(definitions)

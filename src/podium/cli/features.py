@@ -18,11 +18,15 @@ from podium.cli.progress import byte_progress, stage_progress
 from podium.cli.reading import Reading, reads_data
 from podium.cli.text import shown
 from podium.cli.train import LabelsFile, LabelSource, LabelsTopK
-from podium.data import Dataset, Judgments, as_judgments, write_parquet
+from podium.data import Dataset, Judgments, write_parquet
+from podium.data.sources import as_judgments
 from podium.errors import DataError
 
 if TYPE_CHECKING:
-    from podium.features import FeatureDefinition, FeatureDefinitions, FeatureFinding, FeatureLog
+    from podium.features import FeatureDefinitions
+    from podium.features.check import FeatureFinding
+    from podium.features.definition import FeatureDefinition
+    from podium.features.feature_log import FeatureLog
 
 app = typer.Typer(
     help="Definitions of features, and data sets that follow them.", no_args_is_help=True,
@@ -52,7 +56,8 @@ def check_command(
 
     Ends with status 1 if there is a finding.
     """
-    from podium.features import FeatureDefinitions, check_definitions, check_features
+    from podium.features import FeatureDefinitions
+    from podium.features.check import check_definitions, check_features
 
     defined = FeatureDefinitions.read(definitions)
     if data is None:
@@ -156,15 +161,11 @@ def log_command(
     left out and listed in OUTPUT.manifest.json.
     """
     from podium.export.live.http_client import Retry
-    from podium.features import (
-        FeatureDefinitions,
-        LogSettings,
-        detect_target,
-        feature_search,
-        log_features,
-        read_queries,
-        upload_feature_set,
-    )
+    from podium.features import FeatureDefinitions
+    from podium.features.feature_log import LogSettings, log_features, upload_feature_set
+    from podium.features.feature_search import feature_search
+    from podium.features.queries_file import read_queries
+    from podium.features.targets import detect_target
 
     require_other_file(output, definitions, queries, labels)
     defined = FeatureDefinitions.read(definitions)

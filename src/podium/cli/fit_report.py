@@ -86,7 +86,7 @@ class FitReport:
             output: Where it was saved.
             values: The measure after each step; by default those of the steps that were followed.
         """
-        from podium.measures import parse_measure
+        from podium.measures.names import parse_measure
 
         trees = getattr(ranker, "n_estimators_", None)
         iterations = getattr(ranker, "n_iter_", None)

@@ -17,7 +17,8 @@ from podium.data.files import open_write
 from podium.measures.comparison.details import json_number
 
 if TYPE_CHECKING:
-    from podium.explain import Importance, PartialDependence
+    from podium.explain.dependence import PartialDependence
+    from podium.explain.importance import Importance
     from podium.rankers import Ranker
 
 _DRAWN = 4
@@ -57,7 +58,8 @@ def importance_command(
     check_report_name(output)
     require_other_file(output, ranker, data, reading.group)
     # Imported here: rankers need packages that other commands do not.
-    from podium.explain import importance_html, permutation_importance
+    from podium.explain import permutation_importance
+    from podium.explain.importance_html import importance_html
     from podium.export.reading import read_ranker
 
     model = read_ranker(ranker)

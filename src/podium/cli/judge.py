@@ -121,7 +121,9 @@ def judge_command(
 
     With --model a language model judges instead, pairs or, with a rubric for them, grades.
     """
-    from podium.judging import SessionFile, model_scores, read_answers
+    from podium.judging import SessionFile
+    from podium.judging.models.answer_log import read_answers
+    from podium.judging.models.scores import model_scores
 
     is_folder = Path(session).is_dir() or session.endswith("/")
     kept = Path(session) / "answers.jsonl" if is_folder else Path(f"{session}.answers.jsonl")
@@ -194,7 +196,8 @@ def judge_command(
 
 
 def _export(sessions: dict[str, Session], path: str, ties: bool, grader: str | None = None) -> None:
-    from podium.judging import grade_judgments, session_judgments
+    from podium.judging import session_judgments
+    from podium.judging.grading import grade_judgments
 
     if grader is None:
         write_qrels(session_judgments(sessions, ties=ties), path)

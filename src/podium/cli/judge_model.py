@@ -14,7 +14,8 @@ from podium.cli.printing import print_facts, print_table
 from podium.errors import ArgumentError, PodiumError
 
 if TYPE_CHECKING:
-    from podium.judging import ModelAnswer, SessionFile
+    from podium.judging import SessionFile
+    from podium.judging.models.answer_log import ModelAnswer
 
 _PANEL = "A language model instead of a person"
 
@@ -82,7 +83,8 @@ class ModelJudge:
     """A model that judges session after session, until its budget is spent."""
 
     def __init__(self, options: ModelOptions, assessor: str | None) -> None:
-        from podium.judging import AnswerLog, Budget, Endpoint, read_rubric
+        from podium.judging import AnswerLog, Budget, Endpoint
+        from podium.judging.models.rubric import read_rubric
 
         self.rubric = read_rubric(options.rubric)
         prompt_price, answer_price = _prices(options.prices)
@@ -103,13 +105,9 @@ class ModelJudge:
 
     def __call__(self, journal: SessionFile) -> bool:
         """Judge what is open; returns whether to go on with the next session."""
-        from podium.judging import (
-            BudgetError,
-            EndpointAssessor,
-            EndpointError,
-            grade_session,
-            judge_session,
-        )
+        from podium.judging import EndpointAssessor, EndpointError, judge_session
+        from podium.judging.assessors.panel import grade_session
+        from podium.judging.models.budget import BudgetError
 
         assessor = EndpointAssessor(
             self._endpoint,

@@ -13,17 +13,9 @@ from rich.text import Text
 
 from podium.cli.keys import END, key_presses
 from podium.cli.text import shown
-from podium.judging import (
-    Mark,
-    Outcome,
-    Pair,
-    Session,
-    SessionFile,
-    Stopwatch,
-    Verdict,
-    active_entries,
-    seconds_spent,
-)
+from podium.judging import Mark, Outcome, Pair, Session, SessionFile, Verdict
+from podium.judging.entries import active_entries, seconds_spent
+from podium.judging.stopwatch import Stopwatch
 
 _OUTCOMES = {
     "left": Outcome.LEFT,

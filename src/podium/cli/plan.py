@@ -12,9 +12,12 @@ from podium.cli.options import JsonOutput
 from podium.cli.printing import on_terminal, print_notes, print_table
 from podium.cli.progress import spinner
 from podium.cli.reading import Reading, reads_data
-from podium.data import Judgments, Preferences, Rankings
+from podium.data import Judgments, Rankings
+from podium.data.preferences import Preferences
 from podium.errors import ArgumentError
-from podium.measures import JudgingPlan, QueryPlan, compare, next_judgments, plan_queries
+from podium.measures import compare, next_judgments, plan_queries
+from podium.measures.comparison.next_judgments import JudgingPlan
+from podium.measures.comparison.power import QueryPlan
 
 
 @reads_data

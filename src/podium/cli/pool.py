@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.cli.reading import read_rankings
-from podium.data import CandidateList, read_jsonl, run_candidates
+from podium.data import CandidateList, read_jsonl
+from podium.data.pool import run_candidates
 from podium.errors import ArgumentError, DataError
 
 

@@ -11,9 +11,11 @@ import typer
 
 from podium.cli.printing import on_terminal, print_notes, print_table
 from podium.cli.reading import Reading
-from podium.data import Preferences, Rankings
+from podium.data import Rankings
+from podium.data.preferences import Preferences
 from podium.errors import ArgumentError
-from podium.measures import PoweredComparison, PoweredMean, compare_powered
+from podium.measures import compare_powered
+from podium.measures.comparison.prediction_powered import PoweredComparison, PoweredMean
 from podium.measures.conventions import Conventions
 from podium.measures.presets import Measures
 

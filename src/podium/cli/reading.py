@@ -12,14 +12,15 @@ from typing import Annotated, Any, get_type_hints
 import pyarrow as pa
 import typer
 
-from podium.data import Dataset, Format, Judgments, Preferences, Rankings, ShardSet, format_of
+from podium.data import Dataset, Judgments, Rankings, ShardSet
 from podium.data.candidates import CandidateList, candidate_judgments
 from podium.data.conversion import dataset_judgments, read_all
 from podium.data.files import Reporter, numbered_lines, plain_suffix
+from podium.data.formats import Format, format_of
 from podium.data.formats.csv import ID_COLUMNS, read_table
 from podium.data.formats.parquet import judgments_kind
 from podium.data.formats.parquet_file import open_parquet
-from podium.data.preferences import PreferenceLevels
+from podium.data.preferences import PreferenceLevels, Preferences
 from podium.data.sources import as_judgments, as_rankings
 from podium.errors import ArgumentError, DataError
 from podium.measures.comparison.slices import QUERY_COLUMNS

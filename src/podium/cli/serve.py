@@ -84,9 +84,10 @@ def serve_command(
     With --cluster, the service runs on Ray Serve and stays there; deploying it again replaces it.
     """
     # Imported here: they need packages that other commands do not.
-    from podium.serving import ModelSpec, ServingSettings, parse_model
+    from podium.serving import ServingSettings
     from podium.serving.search.settings import read_search_settings
     from podium.serving.server import run_server
+    from podium.serving.settings import ModelSpec, parse_model
 
     models = tuple(map(parse_model, rankers))
     keys = [(model.name, model.version) for model in models]

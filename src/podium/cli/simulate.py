@@ -14,7 +14,7 @@ from podium.data.files import open_write
 from podium.reports.charts import Bar, bar_chart_file
 
 if TYPE_CHECKING:
-    from podium.judging import Workload
+    from podium.judging.workload import Workload
 
 HabitName = Literal["perfect", "real", "crowd", "tie-prone", "sided", "tired"]
 
@@ -51,8 +51,9 @@ def simulate_command(
     five-level grading. Times are Niu et al.'s: 5.5 s for a pair of web
     pages, 13.9 s for a grade.
     """
-    from podium.judging import HABITS, Overlap, estimate_grading_workload, estimate_workload
+    from podium.judging import HABITS, Overlap
     from podium.judging.algorithms import ALGORITHMS
+    from podium.judging.workload import estimate_grading_workload, estimate_workload
 
     habits = replace(HABITS[judges], seconds=seconds)
     shared = Overlap(overlap, assessors) if overlap else None

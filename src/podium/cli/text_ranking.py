@@ -12,14 +12,8 @@ import typer
 
 from podium.cli.fit_report import FitReport
 from podium.cli.pool import CandidatePool
-from podium.data import (
-    Candidate,
-    CandidateList,
-    Judgments,
-    Rankings,
-    candidate_judgments,
-    write_run,
-)
+from podium.data import Candidate, CandidateList, Judgments, Rankings, write_run
+from podium.data.candidates import candidate_judgments
 from podium.data.files import open_write, plain_suffix
 from podium.data.html_text import plain_text
 from podium.errors import ArgumentError

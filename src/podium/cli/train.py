@@ -30,8 +30,9 @@ from podium.cli.text_ranking import (
     read_text_rows,
     refuse_for_texts,
 )
-from podium.data import Dataset, Judgments, Preferences, ShardSet, write_run
+from podium.data import Dataset, Judgments, ShardSet, write_run
 from podium.data.files import open_write, plain_suffix
+from podium.data.preferences import Preferences
 from podium.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
@@ -298,7 +299,7 @@ def _train_text(
 @contextmanager
 def _saving(ranker: Ranker | TextRanker, output: str) -> Iterator[None]:
     """Save the ranker after its fit, or what it learned before Ctrl-C."""
-    from podium.rankers import FitInterrupted
+    from podium.rankers.base import FitInterrupted
 
     console = Console(stderr=True)
     try:
@@ -321,10 +322,10 @@ def _train_on_cluster(
     progress: Any,
 ) -> None:
     # Imported here: Ray is an extra.
-    from podium.cluster import Cluster, fit
+    from podium.cluster import Cluster, fit_shards
 
     with Cluster(address) as cluster:
-        fit(
+        fit_shards(
             ranker,
             data,
             eval_set=validation,

@@ -9,8 +9,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from podium.cli.text import shown
-from podium.data import Judgments, Preferences, Rankings
-from podium.measures import Conventions, Evaluation, Measure, evaluate
+from podium.data import Judgments, Rankings
+from podium.data.preferences import Preferences
+from podium.measures import Conventions, evaluate
+from podium.measures.evaluation import Evaluation
+from podium.measures.registry import Measure
 from podium.measures.trec_eval import TrecMeasure
 
 _ALL = "all"

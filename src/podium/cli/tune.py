@@ -32,7 +32,7 @@ from podium.cli.train import (
 from podium.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from podium.rankers import Trial, TuningResult
+    from podium.rankers.tuning import Trial, TuningResult
 
 
 @reads_data
@@ -84,7 +84,7 @@ def tune_command(
 
     All trials are printed, best first, and a report tells what was read, used and chosen.
     """
-    from podium.cluster import tune
+    from podium.cluster.tuning import tune
 
     require_other_file(output, data, validation, labels, results, reading.group)
     require_other_file(results, data, validation, labels, reading.group)

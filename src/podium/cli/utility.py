@@ -21,22 +21,15 @@ from podium.cli.text import shown
 from podium.data import Judgments
 from podium.data.files import open_write
 from podium.errors import DataError
-from podium.utility import (
-    DCGLearn,
-    Flips,
-    Intervals,
-    LearnedUtility,
-    RankingPreferences,
-    UtilityReport,
-    bootstrap_utility,
-    choose_C,
-    flips,
-    next_places,
-    report_html,
-    utility_report,
-    write_learned,
-)
+from podium.utility import DCGLearn, RankingPreferences, utility_report
+from podium.utility.cross_validate import choose_C
+from podium.utility.intervals import Intervals, bootstrap_utility
+from podium.utility.learned_utility import LearnedUtility, write_learned
+from podium.utility.next_pair import next_places
 from podium.utility.preferences_file import read_records, records_to_preferences
+from podium.utility.report import UtilityReport
+from podium.utility.report_html import report_html
+from podium.utility.systems import Flips, flips
 
 app = typer.Typer(
     help="Gains and discounts from preferences between rankings.",

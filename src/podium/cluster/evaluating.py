@@ -26,10 +26,11 @@ from podium.data.formats.parquet_file import open_parquet
 from podium.data.grouping import Grouping
 from podium.data.scored import number_column, query_runs
 from podium.errors import ArgumentError, DataError
-from podium.measures import Conventions, Evaluation, Measure
+from podium.measures import Conventions
 from podium.measures.evaluating import evaluate_grouped
-from podium.measures.evaluation import concat_evaluations
+from podium.measures.evaluation import Evaluation, concat_evaluations
 from podium.measures.presets import Measures, resolve_measures
+from podium.measures.registry import Measure
 
 if TYPE_CHECKING:
     from podium.data import Dataset
@@ -59,7 +60,7 @@ class _Job:
     modules: tuple[str, ...]
 
 
-def evaluate(
+def evaluate_shards(
     measures: Measures,
     source: ShardSetLocation,
     *,
@@ -97,7 +98,7 @@ def evaluate(
         ... )
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     _ = write_shards(data, f"{folder}/scored")
-        ...     evaluate("RR", f"{folder}/scored", score=["bm25", "clicks"])
+        ...     evaluate_shards("RR", f"{folder}/scored", score=["bm25", "clicks"])
         ShardedEvaluation(1 queries; bm25: RR=0.5; clicks: RR=1)
     """
     shard_source = open_source(source)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _Fitted = TypeVar("_Fitted", bound="Ranker")
 
 
-def fit(
+def fit_shards(
     ranker: _Fitted,
     data: ShardSetLocation,
     *,
@@ -56,7 +56,7 @@ def fit(
         >>> data = Dataset.from_arrays(X, np.round(3 * X[:, 0]), group=[20] * 10)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     _ = write_shards(data, f"{folder}/train")
-        ...     ranker = fit(LinearRanker("ListNet()"), f"{folder}/train")
+        ...     ranker = fit_shards(LinearRanker("ListNet()"), f"{folder}/train")
         >>> bool(np.argmax(np.abs(ranker.coef_)) == 0)
         True
     """

@@ -18,7 +18,7 @@ from podium.data import Dataset
 from podium.errors import PodiumError
 from podium.kernels import Doubles
 from podium.losses import Loss
-from podium.measures import Measure
+from podium.measures.registry import Measure
 from podium.rankers.empirical_risk import block_risk, block_scores, require_complete
 from podium.rankers.preconditioner import WithinQueryScatter, within_query_scatter
 from podium.rankers.validation_monitor import value_sums

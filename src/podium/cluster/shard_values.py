@@ -23,9 +23,10 @@ from podium.cluster.filesystems import as_url, display_url, file_system, read_by
 from podium.data.formats.parquet_file import open_parquet
 from podium.data.grouping import as_strings
 from podium.errors import DataError
-from podium.measures import ByMeasure, Conventions, Evaluation, Measure, parse_measure
-from podium.measures.evaluation import concat_evaluations
-from podium.measures.registry import definition_of
+from podium.measures import Conventions
+from podium.measures.evaluation import ByMeasure, Evaluation, concat_evaluations
+from podium.measures.names import parse_measure
+from podium.measures.registry import Measure, definition_of
 
 VALUES = "values.json"
 VERSION = 1
@@ -67,14 +68,14 @@ class ShardedEvaluation(Mapping[str, Evaluation]):
     Example:
         >>> import tempfile
         >>> import numpy as np
-        >>> from podium.cluster import evaluate
+        >>> from podium.cluster import evaluate_shards
         >>> from podium.data import Dataset, write_shards
         >>> data = Dataset.from_arrays(
         ...     [[0.2], [0.9]], labels=[1, 0], qid=["a", "a"], feature_names=["score"]
         ... )
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     _ = write_shards(data, f"{folder}/scored")
-        ...     _ = evaluate("RR", f"{folder}/scored", output=f"{folder}/values")
+        ...     _ = evaluate_shards("RR", f"{folder}/scored", output=f"{folder}/values")
         ...     ShardedEvaluation.open(f"{folder}/values")["score"]
         Evaluation(1 queries, RR=0.5)
     """

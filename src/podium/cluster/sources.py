@@ -22,8 +22,8 @@ from podium.cluster.filesystems import (
     io_errors,
     read_bytes,
 )
-from podium.data import Dataset, Shard, ShardSet
-from podium.data.shards import MANIFEST, parse_manifest
+from podium.data import Dataset, ShardSet
+from podium.data.shards import MANIFEST, Shard, parse_manifest
 from podium.errors import DataError
 
 ShardSetLocation: TypeAlias = "str | os.PathLike[str] | ShardSet | ShardSource"

@@ -14,13 +14,15 @@ from podium.cluster.connection import Cluster
 from podium.cluster.results_table import task_key
 from podium.cluster.sweeps import SweepProgress, sweep
 from podium.errors import ArgumentError
-from podium.measures import Measure, evaluate, parse_measure
+from podium.measures import evaluate
+from podium.measures.names import parse_measure
+from podium.measures.registry import Measure
 
 # Imported where they are used: see ``podium.cluster.fitting``.
 if TYPE_CHECKING:
-    from podium.rankers import Ranker, Trial, TuningResult
+    from podium.rankers import Ranker
     from podium.rankers.training_data import TrainingData
-    from podium.rankers.tuning import Sampler
+    from podium.rankers.tuning import Sampler, Trial, TuningResult
 
 
 @dataclass(frozen=True)
@@ -95,9 +97,8 @@ def tune(
         >>> len(result.trials)
         2
     """
-    from podium.rankers import Trial, TuningResult
     from podium.rankers import tune as tune_here
-    from podium.rankers.tuning import parameter_combinations
+    from podium.rankers.tuning import Trial, TuningResult, parameter_combinations
 
     if results is None and cluster is None:
         return tune_here(

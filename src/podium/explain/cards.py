@@ -14,16 +14,11 @@ from podium.data.description import Description, describe
 from podium.explain.importance import Importance, permutation_importance
 from podium.explain.similarity import similar_pairs
 from podium.explain.spread import within_query_deviation
-from podium.measures import (
-    Conventions,
-    Measure,
-    conventions_for,
-    conventions_text,
-    evaluate,
-    parse_measure,
-)
+from podium.measures import Conventions, evaluate
 from podium.measures.comparison.statistics import mean_interval
-from podium.measures.registry import definition_of
+from podium.measures.names import parse_measure
+from podium.measures.presets import conventions_for, conventions_text
+from podium.measures.registry import Measure, definition_of
 from podium.rankers import Ranker
 from podium.rankers.inputs import aligned_dataset
 from podium.reports.document import ReportDocument, ReportSection

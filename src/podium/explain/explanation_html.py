@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 
 from podium.explain.changes import FeatureChange
-from podium.rankers import Explanation, PairExplanation
+from podium.rankers.explanation import Explanation, PairExplanation
 from podium.reports.charts import Bar, signed_bar_chart
 from podium.reports.page import report_page
 from podium.reports.table import report_table

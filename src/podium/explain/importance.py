@@ -22,8 +22,10 @@ from podium.explain.similarity import (
     similar_groups,
 )
 from podium.kernels import Ints
-from podium.measures import Conventions, Measure, evaluate, parse_measure
+from podium.measures import Conventions, evaluate
 from podium.measures.comparison.statistics import mean_interval
+from podium.measures.names import parse_measure
+from podium.measures.registry import Measure
 from podium.rankers import Ranker
 from podium.rankers.inputs import aligned_dataset
 from podium.rankers.parameter_checks import check_integer

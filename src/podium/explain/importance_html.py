@@ -22,7 +22,7 @@ def importance_html(importance: Importance, dependences: Sequence[PartialDepende
     """Format the importance of features, and how scores depend on some of them.
 
     Example:
-        >>> from podium.explain import GroupImportance
+        >>> from podium.explain.importance import GroupImportance
         >>> group = GroupImportance(("a<b",), 0.1, 0.05, 0.15, unused=False)
         >>> result = Importance("nDCG@10", 0.5, (group,), (), 20, 10, 0.95)
         >>> "a&lt;b" in importance_html(result)

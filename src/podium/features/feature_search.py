@@ -607,7 +607,7 @@ def feature_search(
             values that has the same value as ``_id``, which is then not read from stored fields.
 
     Example:
-        >>> from podium.features import FeatureDefinition, FieldSource
+        >>> from podium.features.definition import FeatureDefinition, FieldSource
         >>> candidates = EngineSource({"match": {"title": "{{query}}"}})
         >>> clicks = FeatureDefinition("clicks", FieldSource("clicks"))
         >>> definitions = FeatureDefinitions((clicks,), candidates)

@@ -103,10 +103,10 @@ def verify_queries(
     Example:
         >>> import tempfile
         >>> from podium.export import export_ranker
-        >>> from podium.features import (
-        ...     EngineSource, FeatureDefinition, FeatureDefinitions, FieldSource, SearchQuery,
-        ...     feature_search,
-        ... )
+        >>> from podium.features import FeatureDefinitions
+        >>> from podium.features.definition import EngineSource, FeatureDefinition, FieldSource
+        >>> from podium.features.feature_search import feature_search
+        >>> from podium.features.search_query import SearchQuery
         >>> from podium.rankers import LinearRanker
         >>> ranker = LinearRanker("ListNet()").fit([[1.0], [2.0]], [0, 1], group=[2])
         >>> export = export_ranker(ranker, "opensearch", tempfile.mkdtemp())

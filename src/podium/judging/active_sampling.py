@@ -52,7 +52,7 @@ def expected_gains(
         random_state: The random seed of the draws.
 
     Example:
-        >>> from podium.judging import Duels, fit_bradley_terry
+        >>> from podium.judging.bradley_terry import Duels, fit_bradley_terry
         >>> posterior = fit_bradley_terry(2, Duels.of([(0, 1, 1, 0)] * 20))
         >>> expected_gains(posterior, k=1).round(2).tolist()
         [[0.5], [0.0]]

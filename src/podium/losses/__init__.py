@@ -22,41 +22,32 @@ ask for no order, and documents with the lowest label are preferred to none. A u
 a function under the decorator ``loss``.
 """
 
-from podium.losses.base import Batch, Loss, LossValues
-from podium.losses.compiled import CompiledLoss
+from podium.losses.base import Loss
 from podium.losses.custom import loss
 from podium.losses.focused import Focused
 from podium.losses.lambda_loss import LambdaLoss
 from podium.losses.list_mle import ListMLE
 from podium.losses.list_net import ListNet
-from podium.losses.names import loss_names, parse_loss
 from podium.losses.pair_exponential import PairExponential
 from podium.losses.pair_hinge import PairHinge
 from podium.losses.pair_logistic import PairLogistic
 from podium.losses.pair_rounded import PairRounded
-from podium.losses.pairs import PairLoss
 from podium.losses.rank_cosine import RankCosine
 from podium.losses.squared_error import SquaredError
 from podium.losses.structural import StructuralHinge
 
 __all__ = [
-    "Batch",
-    "CompiledLoss",
     "Focused",
     "LambdaLoss",
     "ListMLE",
     "ListNet",
     "Loss",
-    "LossValues",
     "PairExponential",
     "PairHinge",
     "PairLogistic",
-    "PairLoss",
     "PairRounded",
     "RankCosine",
     "SquaredError",
     "StructuralHinge",
     "loss",
-    "loss_names",
-    "parse_loss",
 ]

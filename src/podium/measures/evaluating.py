@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from podium.data import Dataset, Joined, Judgments, Preferences, Rankings, TableSource
+from podium.data import Dataset, Judgments, Rankings
 from podium.data.files import Reporter
 from podium.data.grouping import Grouping
+from podium.data.judged import Joined
+from podium.data.preferences import Preferences
 from podium.data.query_weights import QueryWeights, query_weights
 from podium.data.scored import iter_scored
+from podium.data.sources import TableSource
 from podium.kernels import Doubles
 from podium.measures.compiled.blocks import RankingPlan, blocks
 from podium.measures.compiled.prepared import PreparedMeasure

@@ -14,17 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from podium.data import (
-    Dataset,
-    Joined,
-    Judgments,
-    Preferences,
-    Rankings,
-    TableSource,
-    as_judgments,
-    as_rankings,
-    format_of,
-)
+from podium.data import Dataset, Judgments, Rankings
+from podium.data.formats import format_of
 from podium.data.frames import is_frame
 from podium.data.grouping import (
     Grouping,
@@ -35,7 +26,10 @@ from podium.data.grouping import (
     ungrouped_rows,
 )
 from podium.data.ids import match_rows
+from podium.data.judged import Joined
+from podium.data.preferences import Preferences
 from podium.data.query_rows import ordered_columns
+from podium.data.sources import TableSource, as_judgments, as_rankings
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Floats, Ints
 

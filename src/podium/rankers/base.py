@@ -19,8 +19,10 @@ from podium.data.columns import are_numbers
 from podium.data.frames import html_table
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.kernels import Doubles, Floats
-from podium.losses import Loss, parse_loss
-from podium.measures import Measure, parse_measure
+from podium.losses import Loss
+from podium.losses.names import parse_loss
+from podium.measures.names import parse_measure
+from podium.measures.registry import Measure
 from podium.rankers.communicator import SINGLE_PROCESS, Communicator
 from podium.rankers.explanation import Explanation, explain_features
 from podium.rankers.fit_arguments import (
@@ -562,7 +564,7 @@ class DistributedRanker(Ranker, abstract=True):
     """A ranker that several processes can fit together, each on its own queries.
 
     Each process calls ``fit_partition`` with its own queries and a communicator, and all of them
-    end with the same model. ``podium.cluster.fit`` does this on Ray.
+    end with the same model. ``podium.cluster.fit_shards`` does this on Ray.
     """
 
     @property

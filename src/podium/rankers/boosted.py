@@ -15,7 +15,9 @@ from podium.errors import ArgumentError, DataError, PodiumError
 from podium.kernels import Doubles, Floats, Ints
 from podium.losses import PairExponential
 from podium.losses.top_documents import top_documents
-from podium.measures import Measure, evaluate, parse_measure
+from podium.measures import evaluate
+from podium.measures.names import parse_measure
+from podium.measures.registry import Measure
 from podium.rankers.base import FitInterrupted, Ranker
 from podium.rankers.fit_progress import Progress
 from podium.rankers.linear_kernels import linear_scores, missing_feature

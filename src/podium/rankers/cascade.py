@@ -14,7 +14,8 @@ from podium.aggregation import proportional_weights, supervised_kemeny, tuned_we
 from podium.data import Dataset
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Ints
-from podium.measures import Measure, parse_measure
+from podium.measures.names import parse_measure
+from podium.measures.registry import Measure
 from podium.rankers.base import FitInterrupted, Ranker, nested_rankers
 from podium.rankers.explanation import Explanation, adding_up, query_documents
 from podium.rankers.fit_progress import Progress

@@ -7,7 +7,8 @@ from itertools import count
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from podium.measures import Measure, parse_measure
+from podium.measures.names import parse_measure
+from podium.measures.registry import Measure
 from podium.rankers.fit_arguments import (
     CallbackEnv,
     EvalResult,

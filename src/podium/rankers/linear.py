@@ -14,7 +14,7 @@ from podium.data.columns import are_numbers
 from podium.errors import ArgumentError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss
-from podium.measures import Measure
+from podium.measures.registry import Measure
 from podium.rankers.base import FitInterrupted, Ranker
 from podium.rankers.bundle_method import BundleResult, Plane, minimize_bundle
 from podium.rankers.empirical_risk import BlockRisk, LinearRisk, block_scores

@@ -23,28 +23,6 @@ from podium.rankers.trees import TreeRanker
 from podium.rankers.tuning import with_parameters
 from podium.registry import Registry
 
-__all__ = [
-    "MODELS",
-    "Model",
-    "ada_rank",
-    "focused_boost",
-    "focused_net",
-    "focused_svm",
-    "get_model",
-    "list_mle",
-    "list_net",
-    "make_ranker",
-    "rank_boost",
-    "rank_cosine",
-    "rank_net",
-    "rank_svm",
-    "scorer_grid",
-    "svm_map",
-    "top_margin",
-    "top_rank",
-    "top_slack",
-]
-
 Scorer: TypeAlias = Literal["linear", "lightgbm", "xgboost", "neural"]
 """The scorers that can minimize a loss."""
 

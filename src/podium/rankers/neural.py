@@ -14,7 +14,7 @@ from podium.data.seeds import generator
 from podium.errors import ArgumentError, DataError, MissingPackageError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss
-from podium.measures import Measure
+from podium.measures.registry import Measure
 from podium.rankers.base import DistributedRanker, FitInterrupted
 from podium.rankers.communicator import SINGLE_PROCESS, Communicator
 from podium.rankers.fit_progress import Progress

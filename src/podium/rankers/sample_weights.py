@@ -22,7 +22,8 @@ from podium.data.grouping import Strings, group_rows
 from podium.data.query_weights import QueryWeights, checked_weights, query_weights
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Ints
-from podium.losses import Loss, LossValues
+from podium.losses import Loss
+from podium.losses.base import LossValues
 
 SampleWeight: TypeAlias = QueryWeights
 """One weight per query or per row; their number tells which. Or ``{query id: weight}``, as a

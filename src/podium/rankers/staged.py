@@ -20,7 +20,9 @@ from podium.data.grouping import Grouping, group_rows, group_sizes, ungrouped_ro
 from podium.data.numbers import as_numbers
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Ints
-from podium.measures import Measure, evaluate, parse_measure
+from podium.measures import evaluate
+from podium.measures.names import parse_measure
+from podium.measures.registry import Measure
 from podium.rankers.base import NotFittedError, Ranker
 from podium.rankers.explanation import Explanation, adding_up, query_documents
 from podium.rankers.inputs import FittedFeatures

@@ -19,7 +19,8 @@ from podium.data.seeds import checked_seed, generator
 from podium.errors import ArgumentError, DataError, MissingPackageError
 from podium.kernels import Doubles, Floats, Ints
 from podium.losses import Loss
-from podium.measures import Measure, parse_measure
+from podium.measures.names import parse_measure
+from podium.measures.registry import Measure
 from podium.rankers.base import FitInterrupted, Ranker
 from podium.rankers.communicator import Communicator
 from podium.rankers.fit_arguments import only_set, validation_arguments

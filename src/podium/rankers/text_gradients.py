@@ -15,7 +15,8 @@ import numpy as np
 import torch
 
 from podium.kernels import Doubles
-from podium.losses import Loss, LossValues
+from podium.losses import Loss
+from podium.losses.base import LossValues
 
 Score = Callable[[Any], torch.Tensor]
 """Scores the documents of a mini-batch: one score each."""

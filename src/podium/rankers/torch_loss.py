@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from podium.errors import MissingPackageError
-from podium.losses import Loss, parse_loss
+from podium.losses import Loss
+from podium.losses.names import parse_loss
 
 try:
     import torch

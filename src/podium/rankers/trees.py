@@ -17,7 +17,7 @@ from podium.data.seeds import checked_seed
 from podium.errors import ArgumentError
 from podium.kernels import Doubles, Floats
 from podium.losses import Loss
-from podium.measures import Measure
+from podium.measures.registry import Measure
 from podium.rankers.base import DistributedRanker, FitInterrupted
 from podium.rankers.communicator import SINGLE_PROCESS, Communicator
 from podium.rankers.engines import ENGINES, Booster

@@ -11,8 +11,9 @@ from sklearn.base import BaseEstimator, clone
 
 from podium.data.seeds import generator
 from podium.errors import ArgumentError
-from podium.measures import Measure, parse_measure
+from podium.measures.names import parse_measure
 from podium.measures.presets import conventions_for
+from podium.measures.registry import Measure
 from podium.rankers.base import Ranker, nested_rankers
 from podium.rankers.parameter_checks import check_integer
 from podium.rankers.tpe import FitPruned, ParzenSearch

@@ -10,8 +10,9 @@ import numpy as np
 from podium.data import Dataset
 from podium.errors import ArgumentError
 from podium.kernels import Doubles
-from podium.measures import Measure, evaluate, parse_measure
-from podium.measures.registry import definition_of
+from podium.measures import evaluate
+from podium.measures.names import parse_measure
+from podium.measures.registry import Measure, definition_of
 from podium.rankers.communicator import SINGLE_PROCESS, Communicator
 from podium.rankers.fit_arguments import FitStopped
 from podium.rankers.fit_progress import FitProgress, Progress

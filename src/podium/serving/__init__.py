@@ -9,6 +9,6 @@ except ImportError as error:
     raise MissingPackageError(error.name or "fastapi", extra="serving") from error
 
 from podium.serving.app import create_app
-from podium.serving.settings import ModelSpec, ServingSettings, parse_model
+from podium.serving.settings import ServingSettings
 
-__all__ = ["ModelSpec", "ServingSettings", "create_app", "parse_model"]
+__all__ = ["ServingSettings", "create_app"]

@@ -48,7 +48,7 @@ def create_app(settings: ServingSettings) -> FastAPI:
     """Make the application.
 
     Example:
-        >>> from podium.serving import parse_model
+        >>> from podium.serving.settings import parse_model
         >>> app = create_app(ServingSettings(models=(parse_model("web.podium"),)))
         >>> "/v2/models/{name}/infer" in app.openapi()["paths"]
         True

@@ -25,9 +25,10 @@ from uuid import uuid4
 
 import httpx2
 
-from podium.data import CandidateList, Judgments, Preferences, read_parquet, write_jsonl
+from podium.data import CandidateList, Judgments, read_parquet, write_jsonl
 from podium.data.atomic import atomic_write
 from podium.data.files import writing
+from podium.data.preferences import Preferences
 from podium.errors import PodiumError
 from podium.studio.json_types import JsonObject
 

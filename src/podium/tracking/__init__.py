@@ -1,5 +1,7 @@
 """Rankers and their evaluations in MLflow."""
 
+import lazy_loader
+
 from podium.errors import MissingPackageError
 
 try:
@@ -7,15 +9,4 @@ try:
 except ImportError as error:
     raise MissingPackageError("mlflow", extra="mlflow") from error
 
-from podium.tracking.evaluation import log_evaluation
-from podium.tracking.evaluator import RankingEvaluator, compare_runs
-from podium.tracking.flavor import load_model, log_model, save_model
-
-__all__ = [
-    "RankingEvaluator",
-    "compare_runs",
-    "load_model",
-    "log_evaluation",
-    "log_model",
-    "save_model",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

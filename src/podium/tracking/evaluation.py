@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import mlflow
 
 from podium.data import Dataset
-from podium.explain import model_card
-from podium.measures import Conventions, Measure, evaluate
+from podium.explain.cards import model_card
+from podium.measures import Conventions, evaluate
+from podium.measures.registry import Measure
 from podium.rankers import Ranker
 from podium.tracking.metrics import metrics_of
 

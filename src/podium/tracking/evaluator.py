@@ -18,7 +18,10 @@ from podium.data import Dataset
 from podium.data.grouping import as_strings
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
-from podium.measures import Comparison, Conventions, Evaluation, Measure, compare, evaluate
+from podium.measures import Conventions, compare, evaluate
+from podium.measures.comparison.result import Comparison
+from podium.measures.evaluation import Evaluation
+from podium.measures.registry import Measure
 from podium.rankers.inputs import QUERY_COLUMN
 from podium.registry import unknown_name
 from podium.tracking.metrics import metrics_of

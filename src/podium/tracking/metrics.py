@@ -7,8 +7,8 @@ import re
 
 import numpy as np
 
-from podium.measures import Evaluation
 from podium.measures.comparison.statistics import mean_interval
+from podium.measures.evaluation import Evaluation
 from podium.measures.registry import definition_of
 
 

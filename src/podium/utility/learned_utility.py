@@ -13,7 +13,8 @@ from podium.data.json_lines import json_line, parse_json
 from podium.errors import DataError
 from podium.kernels import Doubles
 from podium.losses import LambdaLoss
-from podium.measures import DCG, Measure, nDCG
+from podium.measures import DCG, nDCG
+from podium.measures.registry import Measure
 from podium.utility.preferences import RankingPreferences
 
 _VERSION = 1

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from podium.errors import DataError
-from podium.judging import Entry, SideBySide, active_entries
+from podium.judging import SideBySide
+from podium.judging.entries import Entry, active_entries
 from podium.kernels import Doubles, Ints
 
 Grades: TypeAlias = NDArray[np.uint8]

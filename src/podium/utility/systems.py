@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike
 
 from podium.data import Dataset, Judgments, Rankings
 from podium.errors import ArgumentError
-from podium.measures import DCG, Measure, coherence, evaluate, nDCG
+from podium.measures import DCG, evaluate, nDCG
+from podium.measures.comparison.coherence import coherence
+from podium.measures.registry import Measure
 from podium.utility.learned_utility import LearnedUtility
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from podium.measures import as_html, compare
+from podium.measures import compare
+from podium.measures.comparison.html import as_html
 from tests.studio.browser.chromium import ROOT, chromium
 from tests.studio.browser.screenshots import save_picture
 

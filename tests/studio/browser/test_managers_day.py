@@ -34,7 +34,9 @@ import httpx2
 import pytest
 from playwright.sync_api import BrowserContext, FilePayload, Page, expect
 
-from podium.data import Judgments, Preferences, as_judgments
+from podium.data import Judgments
+from podium.data.preferences import Preferences
+from podium.data.sources import as_judgments
 from podium.measures import evaluate
 from podium.rankers import load_ranker
 from podium.studio.accounts.service import add_user

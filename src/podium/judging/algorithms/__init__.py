@@ -6,23 +6,11 @@ from typing import Any
 
 from podium.judging.algorithms.knockout import adaptive, tournament
 from podium.judging.algorithms.min_heap import heap
-from podium.judging.algorithms.selection import Algorithm, Judge, Selected, Selection, run_selection
+from podium.judging.algorithms.selection import Algorithm
 from podium.judging.algorithms.sorted_list import galloping, insertion
 from podium.registry import Registry
 
-__all__ = [
-    "ALGORITHMS",
-    "Algorithm",
-    "Judge",
-    "Selected",
-    "Selection",
-    "adaptive",
-    "galloping",
-    "heap",
-    "insertion",
-    "run_selection",
-    "tournament",
-]
+__all__ = ["ALGORITHMS"]
 
 ALGORITHMS: Registry[Algorithm[Any]] = Registry(
     "algorithm",

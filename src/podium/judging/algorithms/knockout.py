@@ -103,7 +103,7 @@ def adaptive(items: Sequence[Item], k: int) -> Selection[Item]:
     which makes this `tournament`. In between, trust moves with every verdict.
 
     Example:
-        >>> from podium.judging.algorithms import run_selection
+        >>> from podium.judging.algorithms.selection import run_selection
         >>> def agree(left, right):
         ...     return Outcome.LEFT if left < right else Outcome.RIGHT
         >>> run_selection(adaptive, 50, 10, agree).judgments

@@ -62,7 +62,7 @@ def run_selection(
         infer: Whether verdicts that earlier ones imply are left out.
 
     Example:
-        >>> from podium.judging.algorithms import tournament
+        >>> from podium.judging.algorithms.knockout import tournament
         >>> relevance = [3, 1, 4, 1.5, 9, 2, 6]
         >>> def judge(left, right):
         ...     return Outcome.LEFT if relevance[left] > relevance[right] else Outcome.RIGHT

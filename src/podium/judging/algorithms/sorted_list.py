@@ -14,7 +14,7 @@ def insertion(items: Sequence[Item], k: int) -> Selection[Item]:
     Once the list is full an item first meets the last of it, and is out if it does not win.
 
     Example:
-        >>> from podium.judging.algorithms import run_selection
+        >>> from podium.judging.algorithms.selection import run_selection
         >>> def agree(left, right):
         ...     return Outcome.LEFT if left < right else Outcome.RIGHT
         >>> run_selection(insertion, 6, 2, agree)

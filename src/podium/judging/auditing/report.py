@@ -31,7 +31,8 @@ def audit_page(audit: Audit) -> str:
     """The report as one HTML page that loads nothing from elsewhere.
 
     Example:
-        >>> from podium.judging import ModelAnswer, audit
+        >>> from podium.judging.auditing.audit import audit
+        >>> from podium.judging.models.answer_log import ModelAnswer
         >>> answer = ModelAnswer("1", "tiny", "grades/1", "h", "q", ("d",), "1")
         >>> page = audit_page(audit([answer], {"ann": {("q", "d"): 1.0}}, draws=10))
         >>> "Not decided." in page

@@ -8,9 +8,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from podium.data import Dataset, Judgments, Preferences, Rankings, TableSource
+from podium.data import Dataset, Judgments, Rankings
+from podium.data.preferences import Preferences
 from podium.data.query_weights import QueryWeights, query_weights
 from podium.data.seeds import checked_seed
+from podium.data.sources import TableSource
 from podium.errors import ArgumentError, DataError
 from podium.measures.comparison.result import Comparison, Source
 from podium.measures.comparison.statistics import TESTS, TestName

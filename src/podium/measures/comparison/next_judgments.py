@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from podium.data import Dataset, Judgments, Rankings, TableSource
+from podium.data import Dataset, Judgments, Rankings
+from podium.data.sources import TableSource
 from podium.errors import ArgumentError, DataError
 from podium.measures.comparison.unjudged import LabelTrial, trial_bounds
 from podium.measures.conventions import Conventions

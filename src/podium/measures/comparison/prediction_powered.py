@@ -16,7 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from podium.data import Judgments, Preferences, Rankings, TableSource, as_judgments, as_rankings
+from podium.data import Judgments, Rankings
+from podium.data.preferences import Preferences
+from podium.data.sources import TableSource, as_judgments, as_rankings
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
 from podium.measures.conventions import Conventions

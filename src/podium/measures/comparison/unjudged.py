@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from podium.data import Joined, Judgments, Rankings
+from podium.data import Judgments, Rankings
+from podium.data.judged import Joined
 from podium.data.query_rows import take_rows
 from podium.data.seeds import generator
 from podium.kernels import Doubles, Ints

@@ -7,7 +7,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from podium.features import EngineRequest
+from podium.features.feature_search import EngineRequest
 
 _MOST_BYTES = 32 << 20
 _IDLE_SECONDS = 15

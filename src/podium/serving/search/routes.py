@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from fastapi import FastAPI, Request, Response
 
-from podium.features import LoggedDocument
+from podium.features.search_query import LoggedDocument
 from podium.serving.descriptions import (
     SEARCH_ANSWER,
     SEARCH_PARAMETERS,

@@ -17,15 +17,10 @@ import numpy as np
 import structlog
 
 from podium.errors import ArgumentError, DataError
-from podium.features import (
-    FeatureDefinitions,
-    FeatureRows,
-    FeatureSearch,
-    LoggedDocument,
-    SearchQuery,
-    feature_search,
-)
-from podium.features.feature_search import QueryRefusedError
+from podium.features import FeatureDefinitions
+from podium.features.feature_search import FeatureSearch, QueryRefusedError, feature_search
+from podium.features.rows import FeatureRows
+from podium.features.search_query import LoggedDocument, SearchQuery
 from podium.kernels import Doubles, Floats
 from podium.serving.model import ServedModel
 from podium.serving.refusal import Refusal

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from sqlalchemy import Connection, Engine, select
 
-from podium.data import Judgments, Preferences
-from podium.judging import Verdict, active_entries, log_preferences
+from podium.data import Judgments
+from podium.data.preferences import Preferences
+from podium.judging import Verdict, log_preferences
 from podium.judging.agreement import inferred_verdicts
+from podium.judging.entries import active_entries
 from podium.studio.judging.modes import GradesMode, PairsMode, QueryLogEntry
 from podium.studio.judging.query_state import QueryState
 from podium.studio.judging.state_cache import new_query_state, read_log

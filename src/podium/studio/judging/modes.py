@@ -8,19 +8,9 @@ from itertools import combinations
 from typing import Protocol
 from uuid import UUID
 
-from podium.judging import (
-    Entry,
-    Grade,
-    GradingSession,
-    Mark,
-    Outcome,
-    Overlap,
-    Session,
-    SideBySide,
-    Undo,
-    Verdict,
-    active_entries,
-)
+from podium.judging import Grade, Mark, Outcome, Overlap, Session, SideBySide, Verdict
+from podium.judging.entries import Entry, Undo, active_entries
+from podium.judging.grading import GradingSession
 from podium.judging.seeded_hash import hashed_uniform
 from podium.studio.json_types import JsonObject
 from podium.studio.store.enums import Kind, Mode, Purpose

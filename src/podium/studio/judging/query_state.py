@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from podium.judging import Undo
+from podium.judging.entries import Undo
 from podium.studio.judging.answer_choices import AnswerEntry
 from podium.studio.judging.modes import NO_ITEM, JudgingMode, JudgingTask, QueryLogEntry
 from podium.studio.store.enums import Kind, Purpose

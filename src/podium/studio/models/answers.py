@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from sqlalchemy import Connection, Engine, select
 
-from podium.judging import AnswerLog, ModelAnswer
-from podium.judging.models.answer_log import answer_from_json, answer_to_json
+from podium.judging import AnswerLog
+from podium.judging.models.answer_log import ModelAnswer, answer_from_json, answer_to_json
 from podium.studio.jobs.queue import JobContext
 from podium.studio.judging.judged import JudgedQuery
 from podium.studio.judging.modes import NO_ITEM, QueryLogEntry, new_mode

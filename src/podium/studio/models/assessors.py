@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from sqlalchemy import Connection, Integer, cast, func, insert, select, update
 
 from podium.errors import DataError
-from podium.judging import Budget, Rubric
+from podium.judging import Budget
 from podium.judging.models.budget import Spending
-from podium.judging.models.rubric import parse_rubric, rubric_text
+from podium.judging.models.rubric import Rubric, parse_rubric, rubric_text
 from podium.studio.accounts.identity import Member, check_not_archived, record
 from podium.studio.accounts.service import add_user
 from podium.studio.errors import RefusedError

@@ -8,8 +8,9 @@ from dataclasses import asdict
 
 from sqlalchemy import Connection, delete, exists, insert, select
 
-from podium.judging import Audit, ModelAnswer, Unit, audit, human_labels
-from podium.judging.auditing.sample import HumanLabels
+from podium.judging.auditing.audit import Audit, audit
+from podium.judging.auditing.sample import HumanLabels, Unit, human_labels
+from podium.judging.models.answer_log import ModelAnswer
 from podium.studio.accounts.identity import Member
 from podium.studio.jobs.queue import UNDER_WAY, JobContext, enqueue
 from podium.studio.json_types import JsonObject

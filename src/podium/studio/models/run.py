@@ -18,7 +18,8 @@ from typing import TypeVar
 from sqlalchemy import Connection, insert, select, update
 
 from podium.data.html_text import plain_text
-from podium.judging import BudgetError, Endpoint, EndpointAssessor, Grade, Pair, Session, Verdict
+from podium.judging import Endpoint, EndpointAssessor, Grade, Pair, Session, Verdict
+from podium.judging.models.budget import BudgetError
 from podium.judging.models.rubric import Rubric, parse_rubric
 from podium.studio.accounts.identity import record
 from podium.studio.jobs.queue import JobContext, JobLostError

@@ -11,13 +11,10 @@ import numpy as np
 from scipy.special import ndtr
 from sqlalchemy import Connection, select
 
-from podium.judging import (
-    Duels,
-    Verdict,
-    active_entries,
-    fit_bradley_terry,
-    side_by_side_totals,
-)
+from podium.judging import Verdict
+from podium.judging.bradley_terry import Duels, fit_bradley_terry
+from podium.judging.entries import active_entries
+from podium.judging.grading import side_by_side_totals
 from podium.studio.errors import RefusedError
 from podium.studio.judging.judged import JudgedQuery, load_judged_query
 from podium.studio.judging.modes import GradesMode, PairsMode, QueryLogEntry

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from podium.judging.agreement import (
-    Agreement,
-    Ratings,
+from podium.judging.agreement import Agreement, Ratings
+from podium.judging.agreement.coefficients import (
     bootstrap_agreement,
     cohen_kappa,
     fleiss_kappa,

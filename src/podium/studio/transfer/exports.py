@@ -189,7 +189,8 @@ def training_lines(project: ProjectRow, export: JobRow) -> str:
     return f"""\
 # %pip install "podium-rank[{extra}]"
 from podium import {ranker}, evaluate
-from podium.data import as_judgments, read_csv
+from podium.data import read_csv
+from podium.data.sources import as_judgments
 
 # features.csv is your own: query_id, document_id, and a column for each feature.
 features = read_csv("features.csv", unlabeled=True)

@@ -15,25 +15,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from sqlalchemy import Connection, Engine, select
 
-from podium.data import (
-    Candidate,
-    CandidateList,
-    Judgments,
-    PreferenceLevels,
-    Preferences,
-    write_jsonl,
-    write_pairs,
-    write_prefs,
-    write_qrels,
-)
+from podium.data import Candidate, CandidateList, Judgments, write_jsonl, write_pairs, write_qrels
 from podium.data.csv_cells import harmless_cell
 from podium.data.formats.parquet import parquet_writer, table_schema, write_row_groups
+from podium.data.formats.trec import write_prefs
 from podium.data.grouping import Strings
 from podium.data.json_lines import json_line
+from podium.data.preferences import PreferenceLevels, Preferences
 from podium.data.query_rows import QueryRows
 from podium.errors import DataError
-from podium.judging import side_by_side_totals
 from podium.judging.entries import entry_to_json
+from podium.judging.grading import side_by_side_totals
 from podium.judging.models.answer_log import answer_to_json
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.judged import JudgedQuery

@@ -1,0 +1,5 @@
+from .definitions import FeatureDefinitions
+
+__all__ = [
+    "FeatureDefinitions",
+]
