@@ -23,7 +23,8 @@ import numpy as np
 
 from benchmarks._report import Report
 from podium.errors import PodiumError
-from podium.export import connect_engine, delete_stored, deploy_export, roll_back, switch_version
+from podium.export import connect_engine, deploy_export, roll_back
+from podium.export.deployments import delete_stored, switch_version
 from podium.export.live.versions import version_name
 from tests.engines.deploying_processes import DeployingProcesses, deploying_processes
 from tests.engines.faulty_proxy import Fault, FaultyProxy, faulty_proxy

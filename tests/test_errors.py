@@ -13,7 +13,7 @@ import podium
 from podium.aggregation import borda, reciprocal_rank
 from podium.data import Dataset, read_jsonl
 from podium.data.conversion import convert
-from podium.data.formats import format_of
+from podium.data.formats.by_name import format_of
 from podium.data.labels import to_top_k
 from podium.errors import ArgumentError, DataError, MissingPackageError, PodiumError
 from podium.features.feature_search import QueryRefusedError
@@ -24,7 +24,8 @@ from podium.losses import LambdaLoss, ListMLE
 from podium.losses.names import parse_loss
 from podium.measures import Conventions, compare, evaluate, nDCG
 from podium.measures.names import parse_measure
-from podium.rankers import BoostedRanker, LinearRanker, NotFittedError, TreeRanker, tune
+from podium.rankers import BoostedRanker, LinearRanker, TreeRanker, tune
+from podium.rankers.base import NotFittedError
 from podium.utility import DCGLearn, RankingPreferences
 from podium.utility.intervals import bootstrap_utility
 

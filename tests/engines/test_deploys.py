@@ -16,15 +16,8 @@ from typing import Any
 import pytest
 
 from podium.errors import ArgumentError, DataError, PodiumError
-from podium.export import (
-    connect_engine,
-    delete_stored,
-    deploy_export,
-    export_ranker,
-    roll_back,
-    switch_version,
-    verify_export,
-)
+from podium.export import connect_engine, deploy_export, export_ranker, roll_back, verify_export
+from podium.export.deployments import delete_stored, switch_version
 from podium.export.folder import ExportFolder
 from podium.export.live.versions import version_name
 from podium.export.writing import ExportSettings

@@ -19,11 +19,11 @@ from podium.rankers import (
     CascadeRanker,
     LinearRanker,
     NeuralRanker,
-    NotFittedError,
     Ranker,
     TreeRanker,
     load_ranker,
 )
+from podium.rankers.base import NotFittedError
 from podium.rankers.integrated_gradients import integrated_gradients
 from podium.rankers.storage import archive_bytes
 from tests.rankers.made_up import made_up

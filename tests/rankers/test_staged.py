@@ -17,14 +17,8 @@ from scipy import sparse
 from podium.data import Dataset
 from podium.errors import ArgumentError, DataError
 from podium.measures import evaluate
-from podium.rankers import (
-    CascadeRanker,
-    LinearRanker,
-    NotFittedError,
-    Stage,
-    StagedRanker,
-    load_ranker,
-)
+from podium.rankers import CascadeRanker, LinearRanker, Stage, StagedRanker, load_ranker
+from podium.rankers.base import NotFittedError
 from podium.rankers.storage import archive_bytes
 
 

@@ -17,8 +17,8 @@ import torch
 from podium.errors import ArgumentError, DataError
 from podium.losses import Loss
 from podium.losses.names import loss_names, parse_loss
-from podium.rankers import NotFittedError, TextRanker, out_of_fold_scores
-from podium.rankers.base import FitInterrupted
+from podium.rankers import TextRanker, out_of_fold_scores
+from podium.rankers.base import FitInterrupted, NotFittedError
 from podium.rankers.storage import Archive, read_archive, write_archive
 from podium.rankers.text_cross_encoder import CrossEncoder
 from podium.rankers.text_gradients import accumulate_gradients, mean_loss

@@ -12,15 +12,9 @@ from hypothesis import strategies as st
 from podium.errors import DataError
 from podium.judging import SideBySide
 from podium.judging.entries import Undo
-from podium.utility import (
-    DCGLearn,
-    RankingPreferences,
-    read_preferences,
-    simulated_choices,
-    write_preferences,
-)
+from podium.utility import DCGLearn, RankingPreferences, simulated_choices, write_preferences
 from podium.utility.learned_utility import read_learned, write_learned
-from podium.utility.preferences_file import read_records
+from podium.utility.preferences_file import read_preferences, read_records
 from tests.utility.people import preferences, random_pairs
 
 

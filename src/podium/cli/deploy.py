@@ -139,7 +139,7 @@ def switch_command(
     version: Annotated[str, typer.Argument(help="A version, as podium deploy list prints it.")],
 ) -> None:
     """Let searches refer to another version, by one request."""
-    from podium.export import switch_version
+    from podium.export.deployments import switch_version
 
     switch_version(version, _engine(url))
     _say(f"Searches refer to {version} now.")
@@ -168,7 +168,7 @@ def delete_command(
     ],
 ) -> None:
     """Delete versions, feature sets or what is left of checks; never what is in use."""
-    from podium.export import delete_stored
+    from podium.export.deployments import delete_stored
 
     engine = _engine(url)
     for name in names:

@@ -1,4 +1,4 @@
-from .base import NotFittedError, Ranker
+from .base import Ranker
 from .boosted import BoostedRanker
 from .cascade import CascadeRanker
 from .cross_encoder_loss import CrossEncoderLoss
@@ -20,7 +20,6 @@ __all__ = [
     "CrossEncoderLoss",
     "LinearRanker",
     "NeuralRanker",
-    "NotFittedError",
     "Ranker",
     "RankingLoss",
     "Stage",

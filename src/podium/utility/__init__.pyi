@@ -1,7 +1,7 @@
 from .learn import DCGLearn
 from .next_pair import choose_pairs
 from .preferences import RankingPreferences
-from .preferences_file import read_preferences, write_preferences
+from .preferences_file import write_preferences
 from .report import utility_report
 from .simulate import simulated_choices
 
@@ -9,7 +9,6 @@ __all__ = [
     "DCGLearn",
     "RankingPreferences",
     "choose_pairs",
-    "read_preferences",
     "simulated_choices",
     "utility_report",
     "write_preferences",

@@ -1,3 +1,3 @@
-from .by_name import FORMATS, Format, format_of
+from .by_name import FORMATS, Format
 
-__all__ = ["FORMATS", "Format", "format_of"]
+__all__ = ["FORMATS", "Format"]
