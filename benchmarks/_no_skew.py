@@ -27,11 +27,11 @@ from podium.data import Dataset, read_parquet, read_qrels
 from podium.export import connect_engine, export_ranker
 from podium.export.folder import ExportFolder
 from podium.export.writing import ExportSettings
-from podium.features import FeatureDefinitions, verify_queries
+from podium.features import FeatureDefinitions
 from podium.features.feature_log import LogSettings, log_features, upload_feature_set
 from podium.features.feature_search import FeatureSearch, feature_search
 from podium.features.queries_file import read_queries
-from podium.features.query_check import QueryVerification
+from podium.features.query_check import QueryVerification, verify_queries
 from podium.features.search_query import SearchQuery
 from podium.kernels import Doubles
 from podium.rankers import Ranker, TreeRanker, load_ranker

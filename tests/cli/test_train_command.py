@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from podium.cli.train import make_ranker
+from podium.cli.training import make_ranker
 from podium.cli.tune import parse_choices
 from podium.data import (
     Dataset,
@@ -129,7 +129,7 @@ def test_an_interrupted_training_saves_what_was_learned(monkeypatch: pytest.Monk
 
             yield report
 
-        monkeypatch.setattr("podium.cli.train.step_progress", steps)
+        monkeypatch.setattr("podium.cli.training.step_progress", steps)
 
     stop_at(3)
     done = podium("train", "train.txt", "stopped", "--set", "n_estimators=50")

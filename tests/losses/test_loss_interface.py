@@ -229,4 +229,4 @@ def test_weights_are_of_queries_or_of_rows() -> None:
 )
 def test_numbers_of_numpy_are_written_as_pythons(loss: losses.Loss) -> None:
     assert "np." not in repr(loss)
-    assert losses.parse_loss(repr(loss)) == loss
+    assert parse_loss(repr(loss)) == loss

@@ -8,7 +8,7 @@ import pytest
 from podium.data.seeds import generator
 from podium.errors import DataError
 from podium.utility import DCGLearn, RankingPreferences, utility_report
-from podium.utility.cross_validate import GRID, choose_C, folds_of, held_out_leads
+from podium.utility.learn import GRID, choose_C, folds_of, held_out_leads
 from podium.utility.learned_utility import accuracy
 from podium.utility.utility_tables import NoGainsError
 from tests.utility.people import judged, random_pairs

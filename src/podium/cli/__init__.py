@@ -33,7 +33,7 @@ _COMMANDS = {
     "importance": "podium.cli.importance:importance_command",
     "card": "podium.cli.card:card_command",
     "export": "podium.cli.export:export_command",
-    "verify": "podium.cli.export:verify_command",
+    "verify": "podium.cli.verify:verify_command",
     "deploy": "podium.cli.deploy:app",
     "serve": "podium.cli.serve:serve_command",
     "features": "podium.cli.features:app",

@@ -12,6 +12,7 @@ from rich.console import Console
 from podium.cli.options import JsonOutput
 from podium.cli.printing import print_table
 from podium.cli.text import shown
+from podium.cli.verify import report_verification
 
 if TYPE_CHECKING:
     from podium.export.folder import ExportFolder
@@ -60,7 +61,6 @@ def put_command(
 
 def deploy(export: ExportFolder, engine: DeploymentEngine, *, switch: bool = True) -> None:
     """Deploy an export, and print what was done; exit with status 1 if it does not verify."""
-    from podium.cli.export import report_verification
     from podium.export import deploy_export
 
     deployment = deploy_export(export, engine, switch=switch)

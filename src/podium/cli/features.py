@@ -17,7 +17,8 @@ from podium.cli.printing import print_table
 from podium.cli.progress import byte_progress, stage_progress
 from podium.cli.reading import Reading, reads_data
 from podium.cli.text import shown
-from podium.cli.train import LabelsFile, LabelSource, LabelsTopK
+from podium.cli.train import LabelsFile, LabelsTopK
+from podium.cli.training import LabelSource
 from podium.data import Dataset, Judgments, write_parquet
 from podium.data.sources import as_judgments
 from podium.errors import DataError

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 import podium
 from podium.cli.fit_report import FitReport
 from podium.cli.reading import Reading
-from podium.cli.train import STUDIO, TrainingRequest
+from podium.cli.training import STUDIO, TrainingRequest
 from podium.data.formats.letor import GROUP_SUFFIX, group_file
 from podium.errors import ArgumentError, DataError
 

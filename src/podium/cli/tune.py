@@ -16,7 +16,6 @@ from podium.cli.progress import byte_progress, spinner
 from podium.cli.reading import Reading, reads_data
 from podium.cli.train import (
     LabelsFile,
-    LabelSource,
     LabelsTopK,
     LossText,
     ModelName,
@@ -25,10 +24,8 @@ from podium.cli.train import (
     Settings,
     TopK,
     ValidationMeasure,
-    make_ranker,
-    parse_settings,
-    read_labeled,
 )
+from podium.cli.training import LabelSource, make_ranker, parse_settings, read_labeled
 from podium.errors import ArgumentError
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from podium.data import Judgments
 from podium.data.files import open_write
 from podium.errors import DataError
 from podium.utility import DCGLearn, RankingPreferences, utility_report
-from podium.utility.cross_validate import choose_C
 from podium.utility.intervals import Intervals, bootstrap_utility
+from podium.utility.learn import choose_C
 from podium.utility.learned_utility import LearnedUtility, write_learned
 from podium.utility.next_pair import next_places
 from podium.utility.preferences_file import read_records, records_to_preferences

@@ -10,8 +10,7 @@ import numpy as np
 from podium.data.seeds import generator
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
-from podium.utility.cross_validate import Progress
-from podium.utility.learn import DCGLearn
+from podium.utility.learn import DCGLearn, Progress
 from podium.utility.learned_utility import LearnedUtility
 from podium.utility.preferences import RankingPreferences
 from podium.utility.utility_tables import NoGainsError

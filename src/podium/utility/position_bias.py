@@ -9,8 +9,7 @@ import numpy as np
 from podium.data.seeds import generator
 from podium.errors import ArgumentError
 from podium.kernels import Doubles
-from podium.utility.cross_validate import Progress
-from podium.utility.learn import DCGLearn
+from podium.utility.learn import DCGLearn, Progress
 from podium.utility.preferences import RankingPreferences
 
 

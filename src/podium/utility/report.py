@@ -11,9 +11,8 @@ from podium.data.gains import GainsName
 from podium.data.seeds import generator
 from podium.errors import DataError
 from podium.kernels import Doubles, Ints
-from podium.utility.cross_validate import Progress, choose_C, held_out_leads
 from podium.utility.intervals import Intervals, bootstrap_utility
-from podium.utility.learn import DCGLearn
+from podium.utility.learn import DCGLearn, Progress, choose_C, held_out_leads
 from podium.utility.learned_utility import LearnedUtility, hits
 from podium.utility.position_bias import PositionTest, position_test
 from podium.utility.preferences import RankingPreferences
