@@ -318,7 +318,7 @@ def _same(model: TreeModel, target: str, random: np.random.Generator) -> bool:
         for name, absent in zip(request.names, written.absent, strict=True)
     ]
     rows = rows_on_edges(random, model, 50)
-    for column, first, last in written.unlike:
+    for column, first, last in written.avoided:
         rows = rows[~((rows[:, column] >= first) & (rows[:, column] <= last))]
     scores = writer.read(written.files, features).predict(rows)
     return len(rows) > 0 and bool(np.array_equal(scores, model.predict(rows)))

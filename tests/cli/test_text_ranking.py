@@ -1,4 +1,4 @@
-"""``podium train --text`` and ``podium predict`` with a ranker of texts."""
+"""``podium train --text`` and ``podium predict`` with a text ranker."""
 
 from __future__ import annotations
 
@@ -132,9 +132,9 @@ def test_labels_of_candidates_and_checkpoints(folder: Path) -> None:
         ((*TRAIN, "--labels", "some.qrels", "--scorer", "linear"), "--scorer is not for rankers"),
         ((*TRAIN, "--labels", "some.qrels", "--set", "trees=3"), "has no parameter trees"),
         ((*TRAIN[:5], *SMALL), "a run has ids only. Give --topics and --documents too."),
-        (("train", "x.txt", "y", *TEXTS), "--topics is for rankers of texts. Add --text"),
+        (("train", "x.txt", "y", *TEXTS), "--topics is for text rankers. Add --text"),
         (("predict", "bert", "bm25.run", *TEXTS), "is not a saved TextRanker"),
-        (("predict", "linear", "bm25.run", *TEXTS), "--topics is for rankers of texts"),
+        (("predict", "linear", "bm25.run", *TEXTS), "--topics is for text rankers"),
         ((*TRAIN, "--labels", "some.qrels", "--zero-based"), "--zero-based is not for rankers"),
         ((*TRAIN, "--labels", "some.qrels", "--format", "run"), "--format is not for rankers"),
         (("train", "lists.jsonl", "o", "--text", "bert", "--depth", 3), "have their texts"),
@@ -142,7 +142,7 @@ def test_labels_of_candidates_and_checkpoints(folder: Path) -> None:
         (("predict", "bert", "lists.jsonl", "--query-column", "q"), "--query-column is not for"),
         (("train", "x.txt", "y", "--checkpoints", "kept"), "--checkpoints is for --cluster and"),
         (("export", "bert", "--to", "onnx", "--put", "http://a"), "--put is not for rankers"),
-        (("export", "bert", "--to", "onnx", "-m", "RR"), "--measure is not for rankers of texts"),
+        (("export", "bert", "--to", "onnx", "-m", "RR"), "--measure is not for text rankers"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused(arguments: tuple[object, ...], message: str) -> None:

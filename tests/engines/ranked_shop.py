@@ -55,7 +55,7 @@ class RankedShop:
         if self.target == "solr":
             self._fill_solr(rows)
             return
-        self.request("DELETE", self.index, may_be=(404,))
+        self.request("DELETE", self.index, allowed=(404,))
         fields = {name: {"type": "float"} for name in FIELDS}
         self.request("PUT", self.index, {"mappings": {"properties": fields}})
         for row in rows:
@@ -76,14 +76,14 @@ class RankedShop:
             everything = {"delete": {"query": "*:*"}}
             self.request("POST", f"{self.index}/update?commit=true", everything)
         else:
-            self.request("DELETE", self.index, may_be=(404,))
+            self.request("DELETE", self.index, allowed=(404,))
 
     def request(
-        self, method: str, url: str, content: Any = None, may_be: Sequence[int] = ()
+        self, method: str, url: str, content: Any = None, allowed: Sequence[int] = ()
     ) -> Any:
         """Send a request and return the answer; an error if the status is one."""
         answer = httpx2.request(method, url, json=content, trust_env=False, timeout=120)
-        if answer.status_code not in (200, 201, *may_be):
+        if answer.status_code not in (200, 201, *allowed):
             raise RuntimeError(f"{method} {url}: {answer.status_code} {answer.text[:1000]}")
         return answer.json() if answer.status_code in (200, 201) else None
 

@@ -207,7 +207,7 @@ def test_a_set_that_others_upload_meanwhile_never_answers(shop, model):
     definitions = FeatureDefinitions.read(other_definitions(shop))
     other = feature_search(definitions, shop.engine, shop.url, "replaced")
     names, scores, _ = expected(shop)
-    delete = EngineRequest("DELETE", own._stored_path(), may_be=(404,))
+    delete = EngineRequest("DELETE", own._stored_path(), allowed=(404,))
     upload_feature_set(own)
     answers = []
     with (

@@ -70,7 +70,7 @@ def test_no_missing_or_negative_values_where_there_are_none() -> None:
 
 
 def test_avoided_intervals() -> None:
-    rows, _ = golden_values(_stump(0.5), unlike=[(0, 0.25, 0.75)])
+    rows, _ = golden_values(_stump(0.5), avoided=[(0, 0.25, 0.75)])
     assert not ((rows >= 0.25) & (rows <= 0.75)).any()
     assert len(rows) > 0
 

@@ -45,7 +45,7 @@ def test_trees_score_the_same(target: str, seed: int, strict: bool, trees: int, 
     rows = rows_on_edges(random, model, 40)
     request = request_for(model, target)
     written = TARGETS[target].write(request)
-    for column, first, last in written.unlike:
+    for column, first, last in written.avoided:
         rows = rows[~((rows[:, column] >= first) & (rows[:, column] <= last))]
     engine = TARGETS[target].read(written.files, features_of(request, written))
     # Leaves are integers, so both sums are exact.

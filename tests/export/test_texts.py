@@ -91,7 +91,7 @@ def test_commands_find_what_was_changed(ranker: TextRanker, tmp_path: Path) -> N
     assert b"the first 10 documents are others: 10 rows" in done.stdout
     assert "solr cannot score texts. Give --to onnx." in fail("export", saved, "--to", "solr")
     assert "is not put into a running engine" in fail("verify", out, "http://localhost:1")
-    assert "--queries is not for rankers of texts" in fail("verify", out, "--queries", "none")
+    assert "--queries is not for text rankers" in fail("verify", out, "--queries", "none")
 
 
 def test_a_graph_that_cannot_be_run_is_refused(folder: Path, tmp_path: Path) -> None:

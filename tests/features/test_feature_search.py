@@ -107,7 +107,7 @@ def test_an_engine_without_features_of_its_own_is_only_searched():
 def test_feature_sets_are_added():
     """POST would replace one of OpenSearch."""
     sent = opensearch().uploads()
-    assert [(each.method, each.path, each.may_be) for each in sent] == [
+    assert [(each.method, each.path, each.allowed) for each in sent] == [
         ("PUT", "_ltr", (400,)),
         ("PUT", f"_ltr/_featureset/{opensearch().feature_set}", (409,)),
     ]
@@ -117,7 +117,7 @@ def test_feature_sets_are_added():
         ("PUT", "schema/feature-store"),
     ]
     path = f"schema/feature-store/{solr().feature_set}"
-    assert solr().stored() == EngineRequest("GET", path, may_be=(400, 404))
+    assert solr().stored() == EngineRequest("GET", path, allowed=(400, 404))
 
 
 def hits(*listed: dict[str, Any], **more: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import podium
+from podium.rankers.base import NotFittedError
 
 SVG = "{http://www.w3.org/2000/svg}"
 RNG = np.random.default_rng(2)
@@ -117,5 +118,5 @@ def test_refused(tmp_path: Path) -> None:
         with pytest.raises(podium.ArgumentError) as caught:
             call()
         assert message in str(caught.value)
-    with pytest.raises(podium.rankers.NotFittedError):
+    with pytest.raises(NotFittedError):
         podium.LinearRanker().plot()

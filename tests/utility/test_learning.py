@@ -14,7 +14,7 @@ from podium.utility import DCGLearn, RankingPreferences, utility_report
 from podium.utility.intervals import bootstrap_utility
 from podium.utility.learn import choose_C, folds_of, held_out_leads
 from podium.utility.learned_utility import accuracy
-from podium.utility.next_pair import next_places
+from podium.utility.next_pair import next_positions
 from podium.utility.position_bias import position_test
 from podium.utility.utility_tables import factor, similarity, usual_table
 from tests.utility.people import judged, preferences, random_pairs
@@ -233,5 +233,5 @@ def test_studies_of_a_model_do_not_refit_it():
     bootstrap_utility(model, pairs, learned, resamples=2)
     position_test(model, pairs, resamples=1)
     utility_report(pairs, model, resamples=2, test_position=False)
-    next_places(random_pairs(50), pairs, model)
+    next_positions(random_pairs(50), pairs, model)
     assert model.learned_ is learned

@@ -9,7 +9,7 @@ from hypothesis import given
 from podium.errors import ArgumentError, DataError
 from podium.utility import DCGLearn, RankingPreferences, choose_pairs
 from podium.utility.learned_utility import LearnedUtility
-from podium.utility.next_pair import informative, next_places
+from podium.utility.next_pair import informative, next_positions
 from tests.utility.people import judged, preferences, random_pairs
 
 TRUTH = np.outer([1, 0.7, 0.5, 0.2], [0.0, 0.4, 1.0])
@@ -85,13 +85,15 @@ def test_verdicts_given_before_count() -> None:
     indices, sent = play(pool, 30, strategy="margin", first=10)
     judged_pairs = pool.take(indices).with_choices(sent)
     on = next(choose_pairs(pool, MODEL, judged=judged_pairs, strategy="margin", first=10))
-    assert on.pool_index == next_places(pool, judged_pairs, MODEL, strategy="margin", first=10)[0]
-    assert not {kind(pool, pool_index) for pool_index in next_places(pool, judged_pairs, MODEL)} & {
-        kind(pool, pool_index) for pool_index in indices
-    }
+    assert (
+        on.pool_index == next_positions(pool, judged_pairs, MODEL, strategy="margin", first=10)[0]
+    )
+    assert not {
+        kind(pool, pool_index) for pool_index in next_positions(pool, judged_pairs, MODEL)
+    } & {kind(pool, pool_index) for pool_index in indices}
     learned = MODEL.fit(judged_pairs).learned_
     leads = np.abs(pool.leads(learned.table))
-    left = next_places(pool, judged_pairs, MODEL, strategy="margin", first=10)
+    left = next_positions(pool, judged_pairs, MODEL, strategy="margin", first=10)
     assert np.all(np.diff(leads[left]) >= 0)
 
 
@@ -140,6 +142,6 @@ def test_nonsense_is_refused() -> None:
     with pytest.raises(DataError, match="the verdict is 7"):
         asking.send(7)
     with pytest.raises(ArgumentError, match="no strategy 'best'"):
-        next_places(pool, strategy="best")  # type: ignore[arg-type]
+        next_positions(pool, strategy="best")  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="refit_every is 0"):
         next(choose_pairs(pool, refit_every=0))

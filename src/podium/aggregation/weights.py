@@ -30,7 +30,7 @@ def proportional_weights(
     """Weight each ranker in proportion to its own quality (Cheng et al. 2014).
 
     Args:
-        votes: Of the validation queries: a row for each document, a column for each ranker,
+        votes: Votes on the validation queries: a row for each document, a column for each ranker,
             larger is better (negate ranks). Documents not ranked (NaN) come below all others.
         quality: The quality of scores; negative values count as 0.
         offsets: Where each query's rows begin, with the number of rows last; one query if not
@@ -72,7 +72,7 @@ def tuned_weights(
     ``rounds * rankers * len(factors)`` aggregations.
 
     Args:
-        votes: Of the validation queries: a row for each document, a column for each ranker.
+        votes: Votes on the validation queries: a row for each document, a column for each ranker.
         quality: The quality of the aggregation's scores.
         aggregate: ``aggregate(votes, offsets, ranker_weights=…)``: a function of this package, or
             your own.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from podium.rankers.explanation import Explanation, PairExplanation
 
 _MOST_ROWS = 10
-"""Of each table on a terminal."""
+"""The number of rows of each table on a terminal."""
 
 
 @reads_data

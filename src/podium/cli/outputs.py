@@ -12,7 +12,7 @@ from podium.errors import ArgumentError
 
 _STDIN = 0
 _READ_IN_FOLDERS = ("*.json", "*.jsonl", "part-*.parquet", "*.session", "*.safetensors")
-"""Files of shard sets, ranking logs, sessions of judgments, and rankers of texts."""
+"""Files of shard sets, ranking logs, sessions of judgments, and text rankers."""
 
 
 def require_other_file(output: str | None, *inputs: str | None) -> None:

@@ -1,4 +1,4 @@
-"""``podium train --text`` and ``podium predict`` with a ranker of texts."""
+"""``podium train --text`` and ``podium predict`` with a text ranker."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Checkpoint = Annotated[
         "--text",
         metavar="CHECKPOINT",
         rich_help_panel=_PANEL,
-        help="Train a ranker of texts from this Hugging Face checkpoint. DATA is a run, with "
+        help="Train a text ranker from this Hugging Face checkpoint. DATA is a run, with "
         "--topics and --documents, or JSONL with queries and candidates.",
     ),
 ]
@@ -76,7 +76,7 @@ class TextSource:
     documents: str | None
     depth: int | None
 
-    def refuse(self, hint: str, *, owner: str = "rankers of texts") -> None:
+    def refuse(self, hint: str, *, owner: str = "text rankers") -> None:
         """Raise an ArgumentError if any of the options was given."""
         for name in ("topics", "documents", "depth"):
             if getattr(self, name) is not None:
@@ -104,7 +104,7 @@ def refuse_for_texts(**options: Any) -> None:
     for name, value in options.items():
         if value is not None and value is not False:
             raise ArgumentError(
-                f"--{name.replace('_', '-')} is not for rankers of texts", hint="Leave it out."
+                f"--{name.replace('_', '-')} is not for text rankers", hint="Leave it out."
             )
 
 

@@ -288,7 +288,7 @@ def predict_command(
 ) -> None:
     """Score documents with a saved ranker: one score per line, or a TREC run.
 
-    A ranker of texts, which is a folder, scores the documents of a run (with --topics and
+    A text ranker, which is a folder, scores the documents of a run (with --topics and
     --documents) or of JSONL with queries and candidates, and always writes a run or JSON lines.
     """
     from podium.export.reading import read_ranker

@@ -151,8 +151,8 @@ class LabelSource:
 
     Attributes:
         source: A file of judgments or preferences, a studio's project, or None.
-        k: Of preferences, how many documents to put in order.
-        seed: Of preferences, for documents between which nothing decides.
+        k: How many documents to put in order by preferences.
+        seed: The seed for documents between which no preference decides.
     """
 
     source: str | None

@@ -25,7 +25,7 @@ from podium.utility import DCGLearn, RankingPreferences, utility_report
 from podium.utility.intervals import Intervals, bootstrap_utility
 from podium.utility.learn import choose_C
 from podium.utility.learned_utility import LearnedUtility, write_learned
-from podium.utility.next_pair import next_places
+from podium.utility.next_pair import next_positions
 from podium.utility.preferences_file import read_records, records_to_preferences
 from podium.utility.report import UtilityReport
 from podium.utility.report_html import report_html
@@ -140,7 +140,7 @@ def next_command(
         lines = list(read_records(pool, judged=False, progress=progress))
         judged = [] if verdicts is None else list(read_records(verdicts, judged=True))
     both = records_to_preferences([*lines, *judged], grades=grades, depth=depth)
-    indices = next_places(
+    indices = next_positions(
         both.take(np.arange(len(lines))),
         both.take(np.arange(len(lines), len(both))),
         strategy=strategy,

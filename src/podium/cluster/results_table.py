@@ -28,7 +28,7 @@ class TaskResult:
     """The result of one task of a sweep.
 
     Attributes:
-        parameters: Of the task.
+        parameters: The parameters of the task.
         values: What it returned; empty if it failed.
         seconds: How long it took.
         error: What it raised, or None.

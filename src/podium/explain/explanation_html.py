@@ -30,7 +30,7 @@ def explanation_html(
     """Format why a query's documents are where they are.
 
     Args:
-        explanation: Of the query.
+        explanation: The explanation of the query.
         pair: Two of its documents to compare; the first two by default.
         changes: What would swap the two, from ``smallest_changes``.
 

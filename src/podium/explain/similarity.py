@@ -12,7 +12,7 @@ from podium.explain.spread import centered_columns
 from podium.kernels import Doubles
 
 _MOST_FEATURES = 5_000
-"""Of more, the table of correlations takes hundreds of megabytes."""
+"""With more features, the table of correlations takes hundreds of megabytes."""
 
 
 @dataclass(frozen=True)

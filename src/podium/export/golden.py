@@ -32,7 +32,7 @@ class _Options(NamedTuple):
     sample: Floats | None
     can_miss: bool
     negative: bool
-    unlike: Sequence[tuple[int, float, float]]
+    avoided: Sequence[tuple[int, float, float]]
     rng: np.random.Generator
 
 
@@ -43,7 +43,7 @@ def golden_values(
     sample: Floats | None = None,
     can_miss: bool = True,
     negative: bool = True,
-    unlike: Sequence[tuple[int, float, float]] = (),
+    avoided: Sequence[tuple[int, float, float]] = (),
     random_state: int = 0,
 ) -> tuple[Doubles, dict[str, int]]:
     """Return the values of golden rows, and how much of the model they reach.
@@ -58,12 +58,12 @@ def golden_values(
         sample: Real rows, whose values are used where no split asks for another.
         can_miss: Whether a value may be missing.
         negative: Whether a value may be negative.
-        unlike: Intervals of a feature whose values are avoided.
+        avoided: Intervals of a feature whose values are avoided.
         random_state: The seed.
     """
     rng = generator(random_state)
-    rows = _rows(model, _Options(most_rows, sample, can_miss, negative, unlike, rng))
-    for column, first, last in unlike:
+    rows = _rows(model, _Options(most_rows, sample, can_miss, negative, avoided, rng))
+    for column, first, last in avoided:
         rows = rows[~((rows[:, column] >= first) & (rows[:, column] <= last))]
     reached = {"rows": len(rows)}
     if model.leaf_count is not None:
@@ -94,9 +94,9 @@ def _rows(model: FittedModel, _options: _Options) -> Doubles:
 
 @_rows.register
 def _tree_rows(model: TreeModel, options: _Options) -> Doubles:
-    most_rows, sample, can_miss, negative, unlike, rng = options
+    most_rows, sample, can_miss, negative, avoided, rng = options
     edges = np.stack(split_edges(model))
-    for column, first, last in unlike:
+    for column, first, last in avoided:
         # The nearest values outside go to the same sides.
         avoided = (model.feature == column) & (edges >= first) & (edges <= last)
         outside = np.nextafter(as_single([first, last]), as_single([-np.inf, np.inf]))

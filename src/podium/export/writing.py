@@ -133,7 +133,7 @@ def export_ranker(
         sample=options.sample,
         can_miss=not options.never_missing and model.takes_missing,
         negative=writer.negative_values,
-        unlike=written.unlike,
+        avoided=written.avoided,
     )
     features = tuple(
         Feature(name, engine_name, absent)

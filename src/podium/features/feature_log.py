@@ -226,7 +226,7 @@ def check_feature_set(search: FeatureSearch, client: EngineClient) -> None:
 
 def send(client: EngineClient, request: EngineRequest) -> tuple[int, Any]:
     """Send a request, and return the status and the parsed answer."""
-    return client.request(request.method, request.path, request.content, may_be=request.may_be)
+    return client.request(request.method, request.path, request.content, allowed=request.allowed)
 
 
 def _ask(

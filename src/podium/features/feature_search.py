@@ -54,13 +54,13 @@ class EngineRequest:
         method: The method of HTTP.
         path: The path below the address, without a slash before it.
         content: What becomes its JSON body, or None.
-        may_be: Statuses beside 200 and 201 that are no error.
+        allowed: Statuses beside 200 and 201 that are no error.
     """
 
     method: str
     path: str
     content: Any = None
-    may_be: tuple[int, ...] = ()
+    allowed: tuple[int, ...] = ()
 
 
 class QueryRefusedError(DataError):
@@ -139,7 +139,7 @@ class FeatureSearch(ABC):
         """Return the request for the feature set; None if the engine computes no feature."""
         if not self._features:
             return None
-        return EngineRequest("GET", self._stored_path(), may_be=(400, 404))
+        return EngineRequest("GET", self._stored_path(), allowed=(400, 404))
 
     def is_stored(self, status: int, answer: Any) -> bool:
         """Return whether the engine has the feature set; a DataError if it has other features.
@@ -316,9 +316,9 @@ class OpenSearchSearch(FeatureSearch):
         """Return the requests that put the feature set there."""
         body = feature_set(self._features, self.feature_set)
         return [
-            EngineRequest("PUT", "_ltr", may_be=(400,)),  # 400: there is a store
+            EngineRequest("PUT", "_ltr", allowed=(400,)),  # 400: there is a store
             # 409: another one put it there. POST would replace it.
-            EngineRequest("PUT", self._stored_path(), body, may_be=(409,)),
+            EngineRequest("PUT", self._stored_path(), body, allowed=(409,)),
         ]
 
     def _stored_path(self) -> str:
@@ -358,7 +358,7 @@ class OpenSearchSearch(FeatureSearch):
             body["ext"] = {"ltr_log": {"log_specs": specs}}
         # Shards that refuse a query make the whole search fail, and so say why.
         path = f"{self._index}/_search?allow_partial_search_results=false"
-        return EngineRequest("POST", path, body, may_be=_REFUSALS)
+        return EngineRequest("POST", path, body, allowed=_REFUSALS)
 
     def _reason(self, answer: Any) -> str | None:
         try:
@@ -479,7 +479,7 @@ class SolrSearch(FeatureSearch):
         }
         # Solr would expand macros in the text of the body, before it is parsed.
         path = "select?wt=json&expandMacros=false"
-        return EngineRequest("POST", path, body, may_be=_REFUSALS)
+        return EngineRequest("POST", path, body, allowed=_REFUSALS)
 
     def _reason(self, answer: Any) -> str | None:
         try:

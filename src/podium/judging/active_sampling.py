@@ -21,7 +21,7 @@ from podium.kernels import Doubles, Ints, kernel
 
 _DRAWS = 64
 _NODES, _WEIGHTS = hermegauss(20)
-"""Of the integral over an item's strength: 20 have the gains to a thousandth, 32 to 1e-5."""
+"""Points of the integral over an item's strength: 20 have the gains to a thousandth, 32 to 1e-5."""
 
 _MOST_RANKS = 64
 """Ranks that have a gain in an expectation: one further down has 2^-64 of the first one's."""

@@ -94,7 +94,8 @@ class FeatureDrift:
         test: What compared the values: ``Kolmogorov-Smirnov`` or, if there are few different ones,
             ``chi-square``, or ``Fisher`` where some are rare, by 9,999 draws, whose p-value is at
             least 0.0001.
-        p_value: Of that test and of Fisher's test of the missing values, corrected for two tests.
+        p_value: The p-value of that test and of Fisher's test of the missing values, corrected for
+            two tests.
     """
 
     name: str

@@ -97,7 +97,7 @@ class Explanation:
             missing.
         method: How the contributions are defined.
         categories: The categories of each categorical feature, by its name.
-        parts: Of a cascade, the explanation of each of its rankers.
+        parts: The explanation of each ranker of a cascade.
 
     Example:
         >>> from podium.rankers import LinearRanker

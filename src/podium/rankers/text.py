@@ -1,4 +1,4 @@
-"""A ranker of texts: a transformer that reads query and document, trained by any loss."""
+"""A text ranker: a transformer that reads query and document, trained by any loss."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class ParzenSearch:
         param_grid: The values of each parameter.
         n_trials: How many to try; at most all.
         random_state: The seed.
-        larger_is_better: Of the measure.
+        larger_is_better: Whether a larger value of the measure is better.
     """
 
     def __init__(

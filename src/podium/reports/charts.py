@@ -139,7 +139,7 @@ class Line:
     Attributes:
         name: In the legend.
         values: A value for each step.
-        color: Of the line.
+        color: The color of the line.
         low: The lower ends of intervals, or None.
         high: The upper ends.
         dashed: Whether to draw it dashed.

@@ -21,9 +21,9 @@ class Intervals:
     """Interval bounds: the first row of each array has the lower bounds, the second the upper ones.
 
     Attributes:
-        gains: Of each grade, in units of the highest gain.
-        discounts: Of each position, in units of the first.
-        table: Of each grade at each position, in units of the highest utility.
+        gains: The interval of each gain, in units of the highest gain.
+        discounts: The interval of each discount, in units of the first.
+        table: The interval of each utility (grade at a position), in units of the highest utility.
         level: The confidence level.
         resamples: How many samples were drawn, without those that determine no gains.
     """

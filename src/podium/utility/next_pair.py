@@ -107,7 +107,7 @@ def choose_pairs(
     return _fitted(learner, judged, learned)
 
 
-def next_places(
+def next_positions(
     pool: RankingPreferences,
     judged: RankingPreferences | None = None,
     model: DCGLearn | None = None,
@@ -122,7 +122,7 @@ def next_places(
 
     Example:
         >>> pool = RankingPreferences.from_arrays([[2, 0], [2, 2]], [[1, 1], [0, 0]])
-        >>> next_places(pool).tolist()
+        >>> next_positions(pool).tolist()
         [0]
     """
     learner = _learner(model, strategy)

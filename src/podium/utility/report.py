@@ -31,8 +31,8 @@ class Accuracy:
     """The share of strict preferences that a utility agrees with.
 
     Attributes:
-        name: Of the utility.
-        share: Of all strict preferences.
+        name: The name of the utility.
+        share: The share of all strict preferences.
         low: The lower end of its 95 % interval (over queries drawn with replacement).
         high: The upper end.
         bands: The share within each fifth of the preferences, by the size of the difference of
@@ -54,8 +54,8 @@ class UtilityReport:
     """A learned utility and how far to trust it.
 
     Attributes:
-        learned: From all preferences.
-        intervals: Of its gains and discounts.
+        learned: The utility learned from all preferences.
+        intervals: The intervals of its gains and discounts.
         accuracies: The learned utility on held-out preferences, then the baselines.
         counts: How often each verdict was given, 2 first.
         position: The test of whether gains depend on the position, or None.

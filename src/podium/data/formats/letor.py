@@ -44,7 +44,7 @@ from podium.kernels import Bytes, Floats, Ints
 
 MAX_FEATURES = 10_000
 GROUP_SUFFIX = ".query"
-"""Of the file with rows per query that is read with a LETOR file, as in LightGBM."""
+"""The suffix of the file with rows per query that is read with a LETOR file, as in LightGBM."""
 _BLOCK_BYTES = 2 << 30
 
 _PROBLEMS = {

@@ -79,7 +79,7 @@ def read_parquet(
             ``PreferenceLevels``.
         rename: Maps the file's column names to those of the schema: ``{"qid": "query_id"}``.
         features: The feature columns; by default all columns that are not of the schema.
-        unlabeled: Of a data set, whether labels may be missing, which makes them NaN.
+        unlabeled: Whether labels of a data set may be missing, which makes them NaN.
 
     Example:
         >>> import io

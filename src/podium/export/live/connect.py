@@ -72,5 +72,5 @@ def detect_target(url: str, retry: Retry | None = None) -> str:
             )
         if version.get("distribution") == "opensearch":
             return "opensearch"
-        _, stores = client.request("GET", "_ltr", may_be=(400, 404, 405))
+        _, stores = client.request("GET", "_ltr", allowed=(400, 404, 405))
     return "o19s" if isinstance(stores, dict) and "stores" in stores else "elasticsearch"

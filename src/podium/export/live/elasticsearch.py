@@ -90,10 +90,10 @@ class ElasticsearchEngine:
             client.request("PUT", f"_ml/trained_models/{name}", content)
             yield name
         finally:
-            client.request("DELETE", f"_ml/trained_models/{name}", may_be=(404,))
+            client.request("DELETE", f"_ml/trained_models/{name}", allowed=(404,))
 
     def _has_model(self, client: EngineClient, name: str) -> bool:
-        return client.request("GET", f"_ml/trained_models/{name}", may_be=(404,))[0] == 200
+        return client.request("GET", f"_ml/trained_models/{name}", allowed=(404,))[0] == 200
 
     def stored(self) -> StoredModels:
         """Return what Podium has put there."""
@@ -127,9 +127,9 @@ class ElasticsearchEngine:
     def delete(self, name: str) -> None:
         """Delete a version or a leftover."""
         with self._client() as client:
-            client.request("DELETE", f"_ml/trained_models/{safe_name(name)}", may_be=(404,))
+            client.request("DELETE", f"_ml/trained_models/{safe_name(name)}", allowed=(404,))
             if is_leftover(name):
-                client.request("DELETE", safe_name(name), may_be=(404,))
+                client.request("DELETE", safe_name(name), allowed=(404,))
 
     def usage(self, name: str) -> str:
         """Return how searches refer to a name, in words."""

@@ -47,7 +47,7 @@ class GoldenIndex:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self.client.request("DELETE", self.name, may_be=(404,))
+        self.client.request("DELETE", self.name, allowed=(404,))
 
     def _fill(self) -> None:
         for start in range(0, len(self.values), BATCH):

@@ -88,7 +88,7 @@ class EngineClient:
         path: str,
         content: Any = None,
         *,
-        may_be: Container[int] = (),
+        allowed: Container[int] = (),
         kind: str = "application/json",
     ) -> tuple[int, Any]:
         """Send a request; return the status and the parsed answer.
@@ -97,7 +97,7 @@ class EngineClient:
             method: The method of HTTP.
             path: The path below the engine's address, without a slash before it.
             content: Bytes to send, or what becomes JSON.
-            may_be: Statuses beside 200 and 201 that are no error.
+            allowed: Statuses beside 200 and 201 that are no error.
             kind: The type of the content.
         """
         body = content if isinstance(content, bytes | None) else _json(content)
@@ -109,7 +109,7 @@ class EngineClient:
             asked = None
             try:
                 response, answer = self._send(method, path, body, headers)
-                if last or response.status_code not in _BUSY or response.status_code in may_be:
+                if last or response.status_code not in _BUSY or response.status_code in allowed:
                     break
                 asked = response.headers.get("retry-after")
             except self._httpx2.HTTPError as error:
@@ -120,7 +120,7 @@ class EngineClient:
                     ) from error
             time.sleep(self._retry.seconds(attempt, asked))
         status = response.status_code
-        if status not in (200, 201) and status not in may_be:
+        if status not in (200, 201) and status not in allowed:
             reason = _reason(answer)
             raise DataError(
                 f"{self.title} answers {method} {path} with status {status}: {reason}",
@@ -131,7 +131,7 @@ class EngineClient:
         try:
             return status, parse_json(answer)
         except DataError:
-            if status in may_be:  # what an engine says beside an error need not be valid JSON
+            if status in allowed:  # what an engine says beside an error need not be valid JSON
                 return status, None
             raise
 

@@ -61,10 +61,10 @@ class OpenSearchEngine:
 
     def _put_features(self, client: EngineClient, name: str, content: Any) -> None:
         path = f"_ltr/_featureset/{name}"
-        status, answer = client.request("GET", path, may_be=(404,))
+        status, answer = client.request("GET", path, allowed=(404,))
         if status == 404:
             # 409: another one put it there meanwhile.
-            client.request("PUT", path, content, may_be=(409,))
+            client.request("PUT", path, content, allowed=(409,))
             _, answer = client.request("GET", path)
         expected = _templates(content["featureset"])
         try:
@@ -126,13 +126,13 @@ class OpenSearchEngine:
             client.request("POST", f"_ltr/_featureset/{name}/_createmodel", content)
             yield name
         finally:
-            client.request("DELETE", f"_ltr/_model/{name}", may_be=(404,))
-            client.request("DELETE", f"_ltr/_featureset/{name}", may_be=(404,))
+            client.request("DELETE", f"_ltr/_model/{name}", allowed=(404,))
+            client.request("DELETE", f"_ltr/_featureset/{name}", allowed=(404,))
 
     def _has(self, client: EngineClient, kind: str, name: str) -> bool:
         # Not the model itself, which may be large.
         path = f"_ltr/_{kind}/{name}?filter_path=found"
-        status, _ = client.request("GET", path, may_be=(404,))
+        status, _ = client.request("GET", path, allowed=(404,))
         return status == 200
 
     def stored(self) -> StoredModels:
@@ -188,11 +188,11 @@ class OpenSearchEngine:
         """Delete a version, a feature set or a leftover."""
         with EngineClient(self.url, self.title) as client:
             if not is_feature_set(name):
-                client.request("DELETE", f"_ltr/_model/{safe_name(name)}", may_be=(404,))
+                client.request("DELETE", f"_ltr/_model/{safe_name(name)}", allowed=(404,))
             if not VERSION.fullmatch(name):
-                client.request("DELETE", f"_ltr/_featureset/{safe_name(name)}", may_be=(404,))
+                client.request("DELETE", f"_ltr/_featureset/{safe_name(name)}", allowed=(404,))
             if is_leftover(name):
-                client.request("DELETE", safe_name(name), may_be=(404,))
+                client.request("DELETE", safe_name(name), allowed=(404,))
 
     def usage(self, name: str) -> str:
         """Return how searches refer to a name, in words."""
@@ -200,10 +200,10 @@ class OpenSearchEngine:
 
     def _require_store(self, client: EngineClient) -> None:
         """Create the plugin's store, if there is none."""
-        status, store = client.request("GET", "_ltr", may_be=(400, 404, 405))
+        status, store = client.request("GET", "_ltr", allowed=(400, 404, 405))
         if status == 200 and isinstance(store, dict) and store.get("stores"):
             return
-        status, _ = client.request("PUT", "_ltr", may_be=(400, 405))
+        status, _ = client.request("PUT", "_ltr", allowed=(400, 405))
         if status not in (200, 201):
             raise DataError(
                 f"{self.title} has no learning-to-rank plugin",

@@ -38,7 +38,7 @@ def read_reference(client: EngineClient, name: str) -> Reference:
     Raises:
         DataError: If a template of that name is not one that Podium can switch.
     """
-    status, answer = client.request("GET", f"_scripts/{name}", may_be=(404,))
+    status, answer = client.request("GET", f"_scripts/{name}", allowed=(404,))
     if status == 404:
         return Reference()
     try:

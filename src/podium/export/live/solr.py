@@ -99,7 +99,7 @@ class SolrEngine:
         self, client: EngineClient, features: list[dict[str, Any]], store: str
     ) -> None:
         path = f"schema/feature-store/{store}"
-        stored = _features(client.request("GET", path, may_be=(400, 404)))
+        stored = _features(client.request("GET", path, allowed=(400, 404)))
         if not stored:
             client.request("PUT", "schema/feature-store", features)
             stored = _features(client.request("GET", path))
@@ -181,7 +181,7 @@ class SolrEngine:
             yield name
         finally:
             self._change(client, "DELETE", f"schema/model-store/{name}")
-            client.request("DELETE", f"schema/feature-store/{name}", may_be=(404,))
+            client.request("DELETE", f"schema/feature-store/{name}", allowed=(404,))
 
     def _add_fields(self, client: EngineClient, export: ExportFolder) -> None:
         """Add the fields that the schema has not, as the golden rows' documents need them."""
@@ -262,7 +262,7 @@ class SolrEngine:
             if not is_feature_set(name):
                 self._change(stores, "DELETE", f"schema/model-store/{name}")
             if not VERSION.fullmatch(name):
-                stores.request("DELETE", f"schema/feature-store/{name}", may_be=(404,))
+                stores.request("DELETE", f"schema/feature-store/{name}", allowed=(404,))
 
     def usage(self, name: str) -> str:
         """Return how searches refer to a name, in words."""
@@ -274,7 +274,7 @@ class SolrEngine:
 
     def _stored_models(self, client: EngineClient) -> dict[str, Any]:
         """Return the models by name."""
-        status, answer = client.request("GET", "schema/model-store", may_be=(404,))
+        status, answer = client.request("GET", "schema/model-store", allowed=(404,))
         if status == 404:
             raise DataError(
                 "Solr has no learning-to-rank module there",
@@ -360,7 +360,7 @@ def _sibling(url: str, name: str) -> str:
 
 
 def _system(client: EngineClient) -> Any:
-    _, answer = client.request("GET", "admin/system", may_be=(404,))
+    _, answer = client.request("GET", "admin/system", allowed=(404,))
     if not isinstance(answer, dict):
         raise malformed("Solr", TypeError("no object"))
     return answer

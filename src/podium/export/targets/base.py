@@ -56,14 +56,14 @@ class Written:
         files: The files of the target, by name.
         absent: The value of each feature that a document does not have; None if it stays missing.
         limits: What the target does differently, in words.
-        unlike: Intervals of a feature (its column, from, to; both included) whose values take
+        avoided: Intervals of a feature (its column, from, to; both included) whose values take
             another branch in the target.
     """
 
     files: dict[str, bytes]
     absent: tuple[float | None, ...]
     limits: tuple[str, ...] = ()
-    unlike: tuple[tuple[int, float, float], ...] = ()
+    avoided: tuple[tuple[int, float, float], ...] = ()
 
 
 @dataclass(frozen=True)

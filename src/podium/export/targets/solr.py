@@ -63,7 +63,7 @@ class Solr(Target):
             )
         exact = at_most(model.threshold, strict=model.strict)
         written, effective = written_thresholds(exact)
-        unlike = {
+        avoided = {
             (int(model.feature[node]), *_between(exact[node], effective[node]))
             for node in np.flatnonzero(inner & (exact != effective))
         }
@@ -81,10 +81,10 @@ class Solr(Target):
         features = [{"name": name} for name in request.names]
         absent = None if with_missing else 0.0
         limits = []
-        if unlike:
+        if avoided:
             limits.append(
-                f"{len(unlike)} thresholds are moved by at most "
-                f"{max(last - first for _, first, last in unlike):.2g}: Solr adds a millionth to "
+                f"{len(avoided)} thresholds are moved by at most "
+                f"{max(last - first for _, first, last in avoided):.2g}: Solr adds a millionth to "
                 "each, in single precision."
             )
         content = self._written(
@@ -95,7 +95,7 @@ class Solr(Target):
                 "The model is larger than 1 MB, which ZooKeeper does not take (SOLR-11049): load "
                 "it by a DefaultWrapperModel in SolrCloud."
             )
-        return Written(content, (absent,) * len(features), tuple(limits), tuple(sorted(unlike)))
+        return Written(content, (absent,) * len(features), tuple(limits), tuple(sorted(avoided)))
 
     def write_linear(self, request: Request, model: LinearModel) -> Written:
         """Write a LinearModel."""

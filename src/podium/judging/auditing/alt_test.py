@@ -42,7 +42,7 @@ class AnnotatorTest:
         units: How many units both they and others judged.
         model_ahead: How often the model is as near to the others as they are, or nearer.
         person_ahead: How often they are as near as the model, or nearer.
-        p_value: Of the hypothesis that the model is behind by epsilon or more.
+        p_value: The p-value of the hypothesis that the model is behind by epsilon or more.
         unseen: The chance that queries in which the model is behind throughout, as many as would
             put it behind by epsilon, are all missing here; 1 if it is behind by epsilon here.
         won: Whether it is rejected, after the correction.

@@ -108,7 +108,7 @@ def audit(
         epsilon: The margin of the alternative annotator test: 0.2 where people are experts, 0.15
             where they are trained, 0.1 for a crowd.
         groups: To each query id its group, for agreement by group.
-        confidence: Of the intervals, which resample queries.
+        confidence: The level of the intervals, which resample queries.
         draws: How many samples the intervals are taken from.
         random_state: Draws them.
 

@@ -127,7 +127,7 @@ def label_probabilities(reply: ChatReply, labels: Sequence[str], position: int) 
             masses = dict.fromkeys(labels, 0.0)
             for token, probability in choice.probabilities.items():
                 word = token.strip(" \t\n\"':,{}*.").upper()
-                matches = [label for label in labels if word and _may_be(word, label)]
+                matches = [label for label in labels if word and _may_mean(word, label)]
                 if len(matches) == 1:
                     masses[matches[0]] += probability
             total = sum(masses.values())
@@ -136,5 +136,5 @@ def label_probabilities(reply: ChatReply, labels: Sequence[str], position: int) 
     return {}
 
 
-def _may_be(word: str, label: str) -> bool:
+def _may_mean(word: str, label: str) -> bool:
     return label.startswith(word) or word == label
