@@ -251,7 +251,7 @@ def test_elasticsearch_limits_say_what_is_added_to_scores() -> None:
 def test_solr_names_the_values_that_take_another_branch() -> None:
     request = request_for(_stump(float(np.float32(1e-35)), False), "solr")
     written = TARGETS["solr"].write(request)
-    ((column, first, last),) = written.unlike
+    ((column, first, last),) = written.avoided
     assert (column, first, last) == (0, float(np.float32(1e-45)), float(np.float32(1e-35)))
     assert "1 thresholds are moved by at most 1e-35" in written.limits[0]
     engine = TARGETS["solr"].read(written.files, features_of(request, written))

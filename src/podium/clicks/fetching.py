@@ -22,7 +22,7 @@ class EngineRequests(Protocol):
     """What sends requests to an engine, as ``podium.export.live`` has it."""
 
     def request(
-        self, method: str, path: str, content: Any = None, *, may_be: Container[int] = ()
+        self, method: str, path: str, content: Any = None, *, allowed: Container[int] = ()
     ) -> tuple[int, Any]:
         """Send a request; return the status and the parsed answer."""
 
@@ -99,7 +99,7 @@ def _page(
         }
         if state["after"] is not None:
             content["search_after"] = state["after"]
-        status, answer = client.request("POST", "_search", content, may_be=(404,))
+        status, answer = client.request("POST", "_search", content, allowed=(404,))
         if status == 404:  # the point in time is over: the order of pages stays the same
             state["pit"] = None
             continue
@@ -109,7 +109,7 @@ def _page(
 
 
 def _close(client: EngineRequests, state: dict[str, Any]) -> None:
-    client.request("DELETE", "_search/point_in_time", {"pit_id": [state["pit"]]}, may_be=(400, 404))
+    client.request("DELETE", "_search/point_in_time", {"pit_id": [state["pit"]]}, allowed=(400, 404))
 
 
 def _value(answer: Any, name: str) -> Any:

@@ -61,7 +61,7 @@ class AsyncEngineClient:
         except (aiohttp.ClientError, TimeoutError) as error:
             raise EngineError(f"the engine cannot be reached ({type(error).__name__})") from error
         status = response.status
-        if status != 200 and status not in request.may_be:
+        if status != 200 and status not in request.allowed:
             raise EngineError(f"the engine answered with status {status}")
         try:
             return status, msgspec.json.decode(answer)
