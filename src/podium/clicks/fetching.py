@@ -109,7 +109,9 @@ def _page(
 
 
 def _close(client: EngineRequests, state: dict[str, Any]) -> None:
-    client.request("DELETE", "_search/point_in_time", {"pit_id": [state["pit"]]}, allowed=(400, 404))
+    client.request(
+        "DELETE", "_search/point_in_time", {"pit_id": [state["pit"]]}, allowed=(400, 404)
+    )
 
 
 def _value(answer: Any, name: str) -> Any:

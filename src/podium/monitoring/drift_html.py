@@ -7,6 +7,7 @@ from html import escape
 
 from podium.monitoring.drift import DriftReport, FeatureDrift
 from podium.reports.page import report_page
+from podium.reports.table import Cell, report_table
 
 
 def drift_html(reports: Mapping[str, DriftReport]) -> str:
@@ -41,14 +42,13 @@ def drift_html(reports: Mapping[str, DriftReport]) -> str:
 def _table(report: DriftReport) -> str:
     heads = ("feature", "p-value", "PSI", "missing before", "missing now", "median before",
              "median now", "test")  # fmt: skip
-    rows = "".join(_row(each, report.level) for each in report.features)
-    head = "".join(f"<th>{name}</th>" for name in heads)
-    return f"<div class='wide'><table><tr>{head}</tr>{rows}</table></div>"
+    return report_table(heads, [_row(each, report.level) for each in report.features])
 
 
-def _row(feature: FeatureDrift, level: float) -> str:
-    tone = " class='down'" if feature.p_value < level else ""
+def _row(feature: FeatureDrift, level: float) -> list[Cell]:
+    tone = "down" if feature.p_value < level else ""
     cells = (
+        feature.name,
         f"{feature.p_value:.2g}",
         f"{feature.stability_index:.3f}",
         f"{feature.missing_before:.1%}",
@@ -57,8 +57,4 @@ def _row(feature: FeatureDrift, level: float) -> str:
         f"{feature.median_now:.4g}",
         feature.test,
     )
-    return (
-        f"<tr><td{tone}>{escape(feature.name)}</td>"
-        + "".join(f"<td{tone}>{cell}</td>" for cell in cells)
-        + "</tr>"
-    )
+    return [Cell(cell, tone) for cell in cells]

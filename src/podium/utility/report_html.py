@@ -10,6 +10,7 @@ from podium.data.gains import log2_discounts
 from podium.kernels import Doubles
 from podium.reports.charts import COLORS, Line, line_chart
 from podium.reports.page import report_page
+from podium.reports.table import Cell, report_table
 from podium.utility.report import BASELINES, UtilityReport
 from podium.utility.systems import Flips
 from podium.utility.utility_tables import in_units, usual_table
@@ -102,18 +103,14 @@ def _learned_line(values: Doubles, ends: Doubles, level: float) -> Line:
 def _accuracies(result: UtilityReport) -> str:
     rows = []
     for index, each in enumerate(result.accuracies):
-        gap = "-"
+        gap = Cell("-")
         if index:
             tone = "up" if each.ahead[1] > 0 else "down" if each.ahead[2] < 0 else ""
             points = [f"{100 * value:+.1f}" for value in each.ahead]
-            gap = f"<span class='{tone}'>{points[0]} ({points[1]} to {points[2]})</span>"
-        rows.append(
-            f"<tr><td>{escape(each.name)}</td><td>{each.share:.1%}</td>"
-            f"<td>{each.low:.1%} to {each.high:.1%}</td><td>{gap}</td></tr>"
-        )
-    head = "<tr><th>utility</th><th>agrees with</th><th>95 % interval</th>"
-    head += "<th>learned is ahead by (points)</th></tr>"
-    return f"<div class='wide'><table>{head}{''.join(rows)}</table></div>"
+            gap = Cell(f"{points[0]} ({points[1]} to {points[2]})", tone)
+        rows.append((each.name, f"{each.share:.1%}", f"{each.low:.1%} to {each.high:.1%}", gap))
+    headings = ("utility", "agrees with", "95 % interval", "learned is ahead by (points)")
+    return report_table(headings, rows)
 
 
 def _bands(result: UtilityReport) -> str:
@@ -127,49 +124,45 @@ def _bands(result: UtilityReport) -> str:
 
 
 def _systems(flips: Flips) -> str:
-    rows = []
     ordered = sorted(flips.pairs, key=lambda pair: (not pair.flips, abs(pair.usual)))
-    for pair in ordered[:_MOST_SYSTEM_PAIRS]:
-        cell = "<td class='down'>flips</td>" if pair.flips else "<td>stays</td>"
-        rows.append(
-            f"<tr><td>{escape(pair.one)}</td><td>{escape(pair.other)}</td>"
-            f"<td>{pair.usual:+.4f}</td><td>{pair.learned:+.4f}</td>{cell}"
-            f"<td>{pair.queries_flipped:.0%}</td><td>{pair.keeps:.0%}</td></tr>"
+    rows = [
+        (
+            pair.one,
+            pair.other,
+            f"{pair.usual:+.4f}",
+            f"{pair.learned:+.4f}",
+            Cell("flips", "down") if pair.flips else "stays",
+            f"{pair.queries_flipped:.0%}",
+            f"{pair.keeps:.0%}",
         )
-    head = "".join(
-        f"<th>{escape(name)}</th>"
-        for name in (
-            "system",
-            "against",
-            repr(flips.usual_measure),
-            "learned",
-            "verdict",
-            "queries that turn",
-            "coherent",
-        )
-    )
+        for pair in ordered[:_MOST_SYSTEM_PAIRS]
+    ]
+    usual = repr(flips.usual_measure)
+    headings = ("system", "against", usual, "learned", "verdict", "queries that turn", "coherent")
     left_out = len(ordered) - _MOST_SYSTEM_PAIRS
     more = f"<p>{left_out} more are not shown.</p>" if left_out > 0 else ""
     return (
         "<p>Differences of means by the usual measure and by the learned one. <b>coherent</b> is "
         "the share of a family of sensible gains and discounts that keeps the usual verdict.</p>"
-        f"<div class='wide'><table><tr>{head}</tr>{''.join(rows)}</table></div>{more}"
+        f"{report_table(headings, rows)}{more}"
     )
 
 
 def _table(result: UtilityReport) -> str:
     values = result.learned.table / result.learned.table.max()
     low, high = result.intervals.table
-    head = "".join(f"<th>grade {grade}</th>" for grade in range(values.shape[1]))
-    rows = []
-    for rank in range(len(values)):
-        cells = "".join(
-            f"<td title='{low[rank, grade]:.3f} to {high[rank, grade]:.3f}'>"
-            f"{values[rank, grade]:.3f}</td>"
-            for grade in range(values.shape[1])
-        )
-        rows.append(f"<tr><td>{rank + 1}</td>{cells}</tr>")
+    headings = ["position", *(f"grade {grade}" for grade in range(values.shape[1]))]
+    rows = [
+        [
+            str(rank + 1),
+            *(
+                Cell(f"{value:.3f}", title=f"{low[rank, grade]:.3f} to {high[rank, grade]:.3f}")
+                for grade, value in enumerate(values[rank])
+            ),
+        ]
+        for rank in range(len(values))
+    ]
     return (
         "<p>In units of the highest; intervals under the pointer.</p>"
-        f"<div class='wide'><table><tr><th>position</th>{head}</tr>{''.join(rows)}</table></div>"
+        f"{report_table(headings, rows)}"
     )

@@ -10,6 +10,7 @@ from podium.judging.agreement.coefficients import Interval
 from podium.judging.auditing.audit import Audit
 from podium.reports.charts import COLORS, Line, line_chart
 from podium.reports.page import report_page
+from podium.reports.table import report_table
 
 _STYLE = ".answer { font-size: 20px; color: var(--ink); } li { margin: 4px 0; }"
 FIGURE_MEANINGS = {
@@ -72,7 +73,7 @@ def audit_page(audit: Audit) -> str:
             "<p>How often each is as near to the other people as the other one, or nearer; p is of "
             f"the hypothesis that the model is behind by {audit.test.epsilon:g} or more, before "
             "Benjamini and Yekutieli's correction.</p>",
-            _table(headings, rows),
+            report_table(headings, rows),
         ]
     if audit.groups:
         rows = [
@@ -81,7 +82,9 @@ def audit_page(audit: Audit) -> str:
         ]
         parts += [
             "<h2>By group of queries</h2>",
-            _table(["group", "units", "kappa, model and people", "kappa between people"], rows),
+            report_table(
+                ["group", "units", "kappa, model and people", "kappa between people"], rows
+            ),
         ]
     if audit.calibration:
         parts += ["<h2>Certainty</h2>", _calibration(audit.calibration)]
@@ -94,7 +97,7 @@ def _figures(figures: Mapping[str, Interval]) -> str:
         for name, interval in figures.items()
         if not math.isnan(interval.value)
     ]
-    return _table(["figure", "value and interval", "meaning"], rows)
+    return report_table(["figure", "value and interval", "meaning"], rows)
 
 
 def _calibration(curve: Sequence[tuple[float, float, int]]) -> str:
@@ -109,14 +112,6 @@ def _calibration(curve: Sequence[tuple[float, float, int]]) -> str:
 
 def _list(entries: Sequence[str]) -> str:
     return "<ul>" + "".join(f"<li>{escape(entry)}</li>" for entry in entries) + "</ul>"
-
-
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    return f"<div class='wide'><table><tr>{head}</tr>{body}</table></div>"
 
 
 def _shown(interval: Interval) -> str:

@@ -23,9 +23,10 @@ from podium.measures.evaluating import measure_all
 from podium.measures.registry import Measure
 from podium.reports.charts import curve_chart, difference_chart, grid_chart
 from podium.reports.page import report_page
+from podium.reports.table import Cell, report_table
 
 _MOST_CUT_OFFS = 20
-_TONES = {"yes": " class='up'", "no": " class='down'", "could turn": " class='down'"}
+_TONES = {"yes": "up", "no": "down", "could turn": "down"}
 _STYLE = """
 th:nth-child(-n+2), td:nth-child(-n+2), th.name, td.name { text-align: left; }
 .cards svg { max-width: 560px; }
@@ -141,23 +142,22 @@ def _list(remarks: Sequence[str]) -> str:
 def _section_table(section: Section, losses: Collection[str]) -> str:
     if not section.rows:
         return ""
-    head = "".join(
-        f"<th{' class=name' if at < section.names else ''}>{escape(name)}</th>"
-        for at, name in enumerate(section.headings)
-    )
+    headings = [
+        Cell(name, "name" if at < section.names else "") for at, name in enumerate(section.headings)
+    ]
     rows = [
-        "".join(_cell(cell, section.names > at, row[0] in losses) for at, cell in enumerate(row))
+        [_cell(cell, section.names > at, row[0] in losses) for at, cell in enumerate(row)]
         for row in section.rows
     ]
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
-    return f"<div class='wide'><table><tr>{head}</tr>{body}</table></div>"
+    return report_table(headings, rows)
 
 
-def _cell(text: str, is_name: bool, is_loss: bool) -> str:
-    tone = _TONES.get(text, "")
-    if text.endswith("*") and not is_name:
-        tone = _tone_of_difference(text, is_loss)
-    return f"<td{' class=name' if is_name else tone}>{escape(text)}</td>"
+def _cell(text: str, is_name: bool, is_loss: bool) -> Cell:
+    if is_name:
+        return Cell(text, "name")
+    if text.endswith("*"):
+        return Cell(text, _tone_of_difference(text, is_loss))
+    return Cell(text, _TONES.get(text, ""))
 
 
 def _tone_of_difference(text: str, is_loss: bool) -> str:
@@ -166,18 +166,17 @@ def _tone_of_difference(text: str, is_loss: bool) -> str:
 
 
 def _main_table(comparison: Comparison, losses: Collection[str]) -> str:
-    rows = []
-    for row in comparison.rows():
-        first = " class='first'" if row[1] == comparison.baseline else ""
-        cells = []
-        for column, cell in enumerate(row):
-            tone = ""
-            if column == HEADINGS.index("difference") and cell.endswith("*"):
-                tone = _tone_of_difference(cell, row[0] in losses)
-            cells.append(f"<td{tone}>{escape(cell)}</td>")
-        rows.append(f"<tr{first}>{''.join(cells)}</tr>")
-    head = "".join(f"<th>{escape(name)}</th>" for name in HEADINGS)
-    return f"<div class='wide'><table><tr>{head}</tr>{''.join(rows)}</table></div>"
+    rows = comparison.rows()
+    difference = HEADINGS.index("difference")
+    cells = [
+        [
+            _cell(cell, False, row[0] in losses) if column == difference else cell
+            for column, cell in enumerate(row)
+        ]
+        for row in rows
+    ]
+    first = [at for at, row in enumerate(rows) if row[1] == comparison.baseline]
+    return report_table(HEADINGS, cells, first=first)
 
 
 def _difference_card(
@@ -217,13 +216,8 @@ def _moved_table(
     for query in outcome.moved:
         change = differences[query]
         tone = "up" if (change > 0) == larger_is_better else "down"
-        rows.append(
-            f"<tr><td>{escape(comparison.query_ids[query])}</td>"
-            f"<td class='{tone}'>{change:+.4f}</td></tr>"
-        )
-    return (
-        f"<div class='wide'><table>{''.join(rows) or '<tr><td>none moved</td></tr>'}</table></div>"
-    )
+        rows.append((comparison.query_ids[query], Cell(f"{change:+.4f}", tone)))
+    return report_table((), rows or [("none moved",)])
 
 
 LIST_STYLE = """
