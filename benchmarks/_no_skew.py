@@ -27,7 +27,7 @@ from podium.data import Dataset, read_parquet, read_qrels
 from podium.export import connect_engine, export_ranker
 from podium.export.folder import ExportFolder
 from podium.export.writing import ExportSettings
-from podium.features import FeatureDefinitions
+from podium.features import read_definitions
 from podium.features.feature_log import LogSettings, log_features, upload_feature_set
 from podium.features.feature_search import FeatureSearch, feature_search
 from podium.features.queries_file import read_queries
@@ -154,7 +154,7 @@ class _Deployed:
         self, target: str, server: Server, content: Collection, folder: Path, address: str
     ) -> None:
         (folder / "features.toml").write_text(DEFINITIONS)
-        definitions = FeatureDefinitions.read(folder / "features.toml")
+        definitions = read_definitions(folder / "features.toml")
         judgments = read_qrels(content.write_qrels(folder / "judgments.qrels"))
         self.folder, self.target = folder, target
         self.queries = list(read_queries(content.write_queries(folder / "queries.jsonl")))

@@ -25,7 +25,8 @@ from benchmarks._serving_processes import Client, served
 from podium.data import Dataset, read_parquet, read_qrels
 from podium.export import connect_engine, export_ranker
 from podium.export.writing import ExportSettings
-from podium.features import FeatureDefinitions
+from podium.features import read_definitions
+from podium.features.definitions import FeatureDefinitions
 from podium.features.feature_log import LogSettings, log_features, upload_feature_set
 from podium.features.feature_search import FeatureSearch, feature_search
 from podium.features.queries_file import read_queries
@@ -82,7 +83,7 @@ def _prepare(
         documents = {name: {**each, "sku": name} for name, each in content.documents.items()}
         address = fill_opensearch(server.url, _MODEL, documents)
     (folder / "features.toml").write_text(DEFINITIONS)
-    definitions = FeatureDefinitions.read(folder / "features.toml")
+    definitions = read_definitions(folder / "features.toml")
     queries = content.write_queries(folder / "queries.jsonl")
     judgments = read_qrels(content.write_qrels(folder / "judgments.qrels"))
     search = feature_search(definitions, target, address, _MODEL)

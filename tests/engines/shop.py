@@ -11,7 +11,8 @@ import numpy as np
 
 from podium.data import Dataset
 from podium.export.live.http_client import EngineClient
-from podium.features import FeatureDefinitions
+from podium.features import read_definitions
+from podium.features.definitions import FeatureDefinitions
 from podium.features.feature_log import send, upload_feature_set
 from podium.features.feature_search import FeatureSearch, feature_search
 from podium.features.rows import FeatureRows
@@ -134,6 +135,6 @@ def empty_solr(server: SolrServer) -> None:
 
 
 def _opened(engine: str, url: str, path: Path) -> Shop:
-    shop = Shop(engine, url, FeatureDefinitions.read(path), path)
+    shop = Shop(engine, url, read_definitions(path), path)
     upload_feature_set(shop.search)
     return shop

@@ -23,7 +23,8 @@ import pytest
 from podium.data import Dataset, read_parquet
 from podium.errors import DataError
 from podium.export.live.http_client import Retry
-from podium.features import FeatureDefinitions
+from podium.features import read_definitions
+from podium.features.definitions import FeatureDefinitions
 from podium.features.feature_log import FeatureLog, LogSettings, log_features, upload_feature_set
 from podium.features.feature_search import feature_search
 from podium.features.queries_file import read_queries
@@ -190,7 +191,7 @@ def test_opensearch_logs_what_documents_and_queries_say(shop, files):
         fail(*arguments),
     )
     done = podium(*arguments, "--put", "--labels", files / "judgments.qrels")
-    definitions = FeatureDefinitions.read(files / "features.toml")
+    definitions = read_definitions(files / "features.toml")
     data = read_parquet(output, Dataset)
     assert done.returncode == 0, done.stderr
     judged = sum(
@@ -213,7 +214,7 @@ def test_opensearch_logs_what_documents_and_queries_say(shop, files):
 
 def test_solr_logs_what_documents_and_queries_say(core, files):
     assert detect_target(core) == "solr"
-    definitions = FeatureDefinitions.read(files / "features.toml")
+    definitions = read_definitions(files / "features.toml")
     search = feature_search(definitions, "solr", core)
     queries = files / "queries.jsonl"
     with pytest.raises(DataError, match="Solr has no feature set 'podium_features_"):
@@ -226,9 +227,9 @@ def test_solr_logs_what_documents_and_queries_say(core, files):
 def check_changed_feature_set(engine: str, address: str, files: Path) -> None:
     """One that was changed by hand has the name of other features."""
     path = files / "features.toml"
-    search = feature_search(FeatureDefinitions.read(path), engine, address, "changed")
+    search = feature_search(read_definitions(path), engine, address, "changed")
     path.write_text(path.read_text().replace("missing = 9", "missing = 8"))
-    other = feature_search(FeatureDefinitions.read(path), engine, address, "changed")
+    other = feature_search(read_definitions(path), engine, address, "changed")
     assert search.feature_set != other.feature_set
     search.feature_set = other.feature_set
     upload_feature_set(search)
@@ -255,7 +256,7 @@ HOSTILE = [
 
 def check_hostile_words(engine: str, address: str, files: Path) -> None:
     """Whatever a query has, it is answered, and finds nothing that its words do not name."""
-    definitions = FeatureDefinitions.read(files / "features.toml")
+    definitions = read_definitions(files / "features.toml")
     search = feature_search(definitions, engine, address, "hostile_features")
     upload_feature_set(search)
     queries = [
@@ -284,7 +285,7 @@ def test_words_of_a_query_are_only_words_in_solr(core, files):
 
 
 def test_operators_that_solr_does_not_take_are_left_out(core, files):
-    definitions = FeatureDefinitions.read(files / "features.toml")
+    definitions = read_definitions(files / "features.toml")
     search = feature_search(definitions, "solr", core, "operator_features")
     upload_feature_set(search)
     many = " ".join(f"x{number}" for number in range(1100))
@@ -338,7 +339,7 @@ property = "words"
 
 
 def test_a_killed_log_goes_on_where_it_was(shop, files):
-    definitions = FeatureDefinitions.read(files / "features.toml")
+    definitions = read_definitions(files / "features.toml")
     upload_feature_set(feature_search(definitions, "opensearch", shop, "killed_features"))
     output, journal = files / "data.parquet", files / "data.parquet.journal"
     with proxy(shop) as (server, address):
@@ -372,7 +373,7 @@ def test_a_killed_log_goes_on_where_it_was(shop, files):
 
 
 def test_a_log_does_not_go_on_with_other_settings(shop, files):
-    definitions = FeatureDefinitions.read(files / "features.toml")
+    definitions = read_definitions(files / "features.toml")
     search = feature_search(definitions, "opensearch", shop, "settings_features")
     upload_feature_set(search)
     output = files / "data.parquet"
@@ -400,7 +401,7 @@ def test_a_log_does_not_go_on_with_other_settings(shop, files):
 
 
 def test_a_busy_engine_is_asked_again_when_it_says(shop, files):
-    definitions = FeatureDefinitions.read(files / "features.toml")
+    definitions = read_definitions(files / "features.toml")
     upload_feature_set(feature_search(definitions, "opensearch", shop, "busy_features"))
     queries = list(itertools.islice(read_queries(files / "queries.jsonl"), 3))
     with proxy(shop) as (server, address):
@@ -419,7 +420,7 @@ def test_a_busy_engine_is_asked_again_when_it_says(shop, files):
 
 
 def test_the_rate_is_kept(shop, files):
-    definitions = FeatureDefinitions.read(files / "features.toml")
+    definitions = read_definitions(files / "features.toml")
     upload_feature_set(feature_search(definitions, "opensearch", shop, "rate_features"))
     queries = list(itertools.islice(read_queries(files / "queries.jsonl"), 4))
     with proxy(shop) as (server, address):
@@ -431,7 +432,7 @@ def test_the_rate_is_kept(shop, files):
 
 
 def test_queries_without_a_column_or_a_candidate_are_told(shop, files):
-    definitions = FeatureDefinitions.read(files / "features.toml")
+    definitions = read_definitions(files / "features.toml")
     search = feature_search(definitions, "opensearch", shop, "column_features")
     upload_feature_set(search)
     output = files / "data.parquet"
@@ -455,7 +456,7 @@ def test_queries_without_a_column_or_a_candidate_are_told(shop, files):
     "line", ['{"query": 1}', '{"query": "a", "key": "b", "ids": 3, "rows": ""}', "[]", "x"]
 )
 def test_a_damaged_journal_is_refused_with_its_line(shop, files, line):
-    definitions = FeatureDefinitions.read(files / "features.toml")
+    definitions = read_definitions(files / "features.toml")
     search = feature_search(definitions, "opensearch", shop, "damaged_features")
     upload_feature_set(search)
     journal = files / "data.parquet.journal"

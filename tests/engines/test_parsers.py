@@ -18,7 +18,7 @@ from podium.export.reference import read_reference
 from podium.export.targets import TARGETS
 from podium.export.targets.base import Request
 from podium.export.targets.elasticsearch import adds_shift, score_shift
-from podium.features import FeatureDefinitions
+from podium.features import read_definitions
 from podium.rankers import BoostedRanker, Ranker, TreeRanker
 from podium.scorers.trees import TreeModel, concatenate_trees
 from tests.engines.engine_parsers import EngineParser, RefusedError
@@ -195,7 +195,7 @@ def test_elasticsearch_parses_the_queries_of_definitions(elasticsearch_parser, t
         missing = 2.0
         """
     )
-    definitions = FeatureDefinitions.read(tmp_path / "features.toml")
+    definitions = read_definitions(tmp_path / "features.toml")
     names = tuple(definitions.names)
     extractors = definitions.extractors("elasticsearch")
     request = Request(stumps(names), names, "podium", "8.15", extractors=extractors)

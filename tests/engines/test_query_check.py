@@ -12,7 +12,7 @@ from podium.data import Dataset, read_parquet, read_qrels
 from podium.export import connect_engine, export_ranker
 from podium.export.folder import ExportFolder
 from podium.export.writing import ExportSettings
-from podium.features import FeatureDefinitions
+from podium.features import read_definitions
 from podium.features.feature_log import LogSettings, log_features, upload_feature_set
 from podium.features.feature_search import FeatureSearch, feature_search
 from podium.features.queries_file import read_queries
@@ -45,14 +45,14 @@ class Ranked:
 
     def exported(self, folder: Path, definitions: str = DEFINITIONS) -> ExportFolder:
         (folder / "definitions.toml").write_text(definitions)
-        defined = FeatureDefinitions.read(folder / "definitions.toml")
+        defined = read_definitions(folder / "definitions.toml")
         options = ExportSettings(model_name="checked", extractors=defined.extractors(self.target))
         return export_ranker(self.folder / "web.podium", self.target, folder / "export", options)
 
 
 def prepared(target: str, url: str, models: str, folder: Path) -> Ranked:
     (folder / "features.toml").write_text(DEFINITIONS)
-    definitions = FeatureDefinitions.read(folder / "features.toml")
+    definitions = read_definitions(folder / "features.toml")
     queries = list(read_queries(CONTENT.write_queries(folder / "queries.jsonl")))
     judgments = read_qrels(CONTENT.write_qrels(folder / "judgments.qrels"))
     search = feature_search(definitions, target, url, "checked_log")

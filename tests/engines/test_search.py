@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from podium.export.live.http_client import EngineClient
-from podium.features import FeatureDefinitions
+from podium.features import read_definitions
 from podium.features.feature_log import LogSettings, log_features, send, upload_feature_set
 from podium.features.feature_search import EngineRequest, feature_search
 from podium.features.search_query import SearchQuery
@@ -204,7 +204,7 @@ def other_definitions(shop):
 
 def test_a_set_that_others_upload_meanwhile_never_answers(shop, model):
     own = feature_search(shop.definitions, shop.engine, shop.url, "replaced")
-    definitions = FeatureDefinitions.read(other_definitions(shop))
+    definitions = read_definitions(other_definitions(shop))
     other = feature_search(definitions, shop.engine, shop.url, "replaced")
     names, scores, _ = expected(shop)
     delete = EngineRequest("DELETE", own._stored_path(), allowed=(404,))
@@ -250,7 +250,7 @@ def test_a_query_that_the_engine_refuses_is_refused_by_search_and_log(shop, mode
             400, {"error": "the search engine refuses this query"},
         )  # fmt: skip
         assert client.post("/search", json={"query": "3"}).json()["reranked"] is True
-    search = feature_search(FeatureDefinitions.read(path), shop.engine, shop.url)
+    search = feature_search(read_definitions(path), shop.engine, shop.url)
     queries = [SearchQuery("words", "trail"), SearchQuery("number", "3")]
     log = log_features(search, queries, tmp_path / "a.parquet", LogSettings(depth=5))
     assert (log.queries, log.asked, list(log.refused)) == (1, 2, ["words"])

@@ -12,7 +12,7 @@ import pytest
 from podium.data import Dataset, read_parquet
 from podium.export import connect_engine, export_ranker
 from podium.export.writing import ExportSettings
-from podium.features import FeatureDefinitions
+from podium.features import read_definitions
 from podium.features.feature_log import LogSettings, log_features, upload_feature_set
 from podium.features.feature_search import feature_search
 from podium.features.search_query import SearchQuery
@@ -89,7 +89,7 @@ def test_equal_scores_are_in_the_order_of_the_index(engine, request, tmp_path: P
 
 def check_order(engine: Literal["opensearch", "solr"], server, url: str, folder: Path) -> None:
     (folder / "features.toml").write_text(DEFINITIONS)
-    definitions = FeatureDefinitions.read(folder / "features.toml")
+    definitions = read_definitions(folder / "features.toml")
     search = feature_search(definitions, engine, url)
     upload_feature_set(search)
     log_features(search, [QUERY], folder / "log.parquet", LogSettings(depth=DEPTH))

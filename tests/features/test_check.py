@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from podium.data import Dataset, write_parquet
-from podium.features import FeatureDefinitions
+from podium.features import read_definitions
 from podium.features.check import check_definitions, check_features
-from podium.features.definition import FeatureDefinition, FieldSource
+from podium.features.definition import FeatureDefinition
+from podium.features.definitions import FeatureDefinitions
+from podium.features.sources import FieldSource
 from tests.cli.run_podium import podium, succeed
 from tests.features.collection import DEFINITIONS
 
@@ -130,7 +132,7 @@ def test_features_that_are_defined_alike_are_told():
 def test_the_command_describes_definitions(tmp_path: Path):
     path = tmp_path / "features.toml"
     path.write_text(DEFINITIONS)
-    definitions = FeatureDefinitions.read(path)
+    definitions = read_definitions(path)
     lines = succeed("features", "check", path).splitlines()
     assert lines[0] == "feature\tsource\ttype\tmissing\tcomputed by"
     assert lines[2:4] == [
@@ -145,13 +147,13 @@ def test_the_command_ends_with_status_1_if_there_is_a_finding(tmp_path: Path):
     path.write_text('[[feature]]\nname = "a"\nsource = "field"\nfield = "a"\n')
     write_parquet(data(a=NOISE), file)
     assert succeed("features", "check", path, file) == (
-        f"definitions {FeatureDefinitions.read(path).hash}\n"
+        f"definitions {read_definitions(path).hash}\n"
     )
     write_parquet(data(a=NOISE, b=5.0), file)
     done = podium("features", "check", path, file, "--json")
     content = json.loads(done.stdout)
     assert done.returncode == 1
-    assert content["definitions"] == FeatureDefinitions.read(path).hash
+    assert content["definitions"] == read_definitions(path).hash
     assert content["findings"] == [
         {"kind": "undefined", "feature": "b", "text": "is in the data and not defined"},
         {"kind": "constant", "feature": "b", "text": "has the value 5 in all rows"},

@@ -12,14 +12,10 @@ import pytest
 
 from podium.data import Dataset
 from podium.errors import ArgumentError, DataError
-from podium.features import FeatureDefinitions
-from podium.features.definition import (
-    EngineSource,
-    FeatureDefinition,
-    FieldSource,
-    FunctionSource,
-    QuerySource,
-)
+from podium.features import read_definitions
+from podium.features.definition import FeatureDefinition
+from podium.features.definitions import FeatureDefinitions
+from podium.features.sources import EngineSource, FieldSource, FunctionSource, QuerySource
 from podium.rankers import LinearRanker
 from tests.features.collection import DEFINITIONS, MORE
 
@@ -29,7 +25,7 @@ FIELD = '[[feature]]\nname = "clicks"\nsource = "field"\nfield = "clicks"\n'
 def read(folder: Path, text: str) -> FeatureDefinitions:
     path = folder / "features.toml"
     path.write_text(text)
-    return FeatureDefinitions.read(path)
+    return read_definitions(path)
 
 
 def refused(folder: Path, text: str) -> str:
@@ -196,15 +192,15 @@ def test_words_cannot_change_the_structure_of_a_query_of_solr(tmp_path, solr):
 def test_large_files_and_folders_are_refused(tmp_path):
     assert refused(tmp_path, "#" * (1 << 20) + "\n") == (": is larger than 1 MiB. Check the path.")
     with pytest.raises(DataError, match="is not a file"):
-        FeatureDefinitions.read(tmp_path)
+        read_definitions(tmp_path)
     with pytest.raises(DataError, match="no such file"):
-        FeatureDefinitions.read(tmp_path / "absent.toml")
+        read_definitions(tmp_path / "absent.toml")
 
 
 def test_a_byte_order_mark_is_skipped_and_long_numbers_are_refused(tmp_path):
     path = tmp_path / "features.toml"
     path.write_bytes(b"\xef\xbb\xbf" + FIELD.encode())
-    assert FeatureDefinitions.read(path).names == ("clicks",)
+    assert read_definitions(path).names == ("clicks",)
     assert refused(tmp_path, f"{FIELD}missing = {'9' * 5000}\n") == (
         ": is nested too deeply or has a number that is too long (ValueError). Make it simpler."
     )
@@ -213,7 +209,7 @@ def test_a_byte_order_mark_is_skipped_and_long_numbers_are_refused(tmp_path):
 def nested(folder: Path, text: str = FIELD) -> FeatureDefinitions:
     """Definitions with the score of a ranker that has features of its own."""
     (folder / "first.toml").write_text(text)
-    own = FeatureDefinitions.read(folder / "first.toml")
+    own = read_definitions(folder / "first.toml")
     data = Dataset.from_arrays([[1.0], [2.0]], [0, 1], group=[2], feature_names=own.names)
     LinearRanker("ListNet()").fit(data).save(folder / "first.podium")
     ranker = (
@@ -231,7 +227,7 @@ def test_the_hash_depends_on_a_nested_ranker_and_its_features(tmp_path):
     data = Dataset.from_arrays([[1.0], [2.0]], [1, 0], group=[2], feature_names=["clicks"])
     nested(tmp_path)
     LinearRanker("ListNet()").fit(data).save(tmp_path / "first.podium")
-    assert FeatureDefinitions.read(tmp_path / "features.toml").hash != first.hash
+    assert read_definitions(tmp_path / "features.toml").hash != first.hash
 
 
 @pytest.mark.parametrize("path", ["/etc/hostname", "../first.podium", ""])

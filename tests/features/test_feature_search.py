@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from podium.errors import ArgumentError, DataError
-from podium.features import FeatureDefinitions
-from podium.features.definition import EngineSource, FeatureDefinition, FieldSource, FunctionSource
+from podium.features.definition import FeatureDefinition
+from podium.features.definitions import FeatureDefinitions
 from podium.features.feature_search import (
     EngineRequest,
     FeatureSearch,
@@ -20,6 +20,7 @@ from podium.features.feature_search import (
     feature_search,
 )
 from podium.features.search_query import LoggedDocument, SearchQuery
+from podium.features.sources import EngineSource, FieldSource, FunctionSource
 
 MATCH = {"match": {"title": "{{query}}"}}
 CANDIDATES = EngineSource({"match": {"body": "{{query}} {{place}}"}}, "{!dismax qf=body}{{query}}")

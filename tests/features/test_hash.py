@@ -26,7 +26,7 @@ from podium.errors import ArgumentError, DataError
 from podium.export import export_ranker
 from podium.export.folder import ExportFolder
 from podium.export.writing import ExportSettings
-from podium.features import FeatureDefinitions
+from podium.features import read_definitions
 from podium.monitoring import read_ranking_log
 from podium.rankers import CascadeRanker, LinearRanker, TreeRanker, load_ranker
 from podium.serving import ServingSettings
@@ -157,8 +157,8 @@ def folder(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("hash")
     (path / "features.toml").write_text(TEXT)
     (path / "other.toml").write_text(TEXT + "missing = 3\n")
-    known = FeatureDefinitions.read(path / "features.toml").hash
-    other = FeatureDefinitions.read(path / "other.toml").hash
+    known = read_definitions(path / "features.toml").hash
+    other = read_definitions(path / "other.toml").hash
     write_parquet(data(known), path / "train.parquet")
     write_parquet(data(other), path / "other.parquet")
     done = podium(
@@ -170,7 +170,7 @@ def folder(tmp_path_factory) -> Path:
 
 def hashes(folder: Path) -> tuple[str, str]:
     files = (folder / name for name in ("features.toml", "other.toml"))
-    first, second = (FeatureDefinitions.read(file).hash[:12] for file in files)
+    first, second = (read_definitions(file).hash[:12] for file in files)
     return first, second
 
 
@@ -192,7 +192,7 @@ def test_export_writes_the_hash_and_computes_features_by_definitions(folder: Pat
         "export", ranker, "--to", "opensearch", "-o", output, "--definitions", definitions
     )
     assert done.returncode == 0, done.stderr
-    defined = FeatureDefinitions.read(definitions)
+    defined = read_definitions(definitions)
     export = ExportFolder.open(output)
     assert export.manifest.definitions == defined.hash
     listed = export.read_json("featureset.json")["featureset"]["features"]
@@ -257,7 +257,7 @@ def test_the_command_exports_a_ranker_with_definitions_if_its_features_are_field
 
 def test_an_exports_feature_set_is_that_of_its_definitions(folder: Path):
     """So what a model uses is what a log and a service use."""
-    defined = FeatureDefinitions.read(folder / "features.toml")
+    defined = read_definitions(folder / "features.toml")
     for target, file in (("opensearch", "featureset.json"), ("solr", "features.json")):
         output = folder / f"named.{target}"
         settings = ExportSettings(extractors=defined.extractors(target))
@@ -279,7 +279,7 @@ def test_a_malformed_hash_in_a_manifest_is_refused(tmp_path: Path):
 
 
 def test_a_service_refuses_requests_by_other_definitions(folder: Path, tmp_path: Path):
-    known = FeatureDefinitions.read(folder / "features.toml").hash
+    known = read_definitions(folder / "features.toml").hash
     document = {"id": "d", "features": {"a": 0.5, "b": 0.5}}
     models = (ModelSpec("web", 1, str(folder / "ranker.podium")),)
     with serving(ServingSettings(models=models, ranking_log=str(tmp_path))) as url:

@@ -10,7 +10,7 @@ from starlette.datastructures import QueryParams
 
 from podium.data import Dataset
 from podium.errors import DataError, PodiumError
-from podium.features import FeatureDefinitions
+from podium.features import read_definitions
 from podium.rankers import LinearRanker
 from podium.serving import ServingSettings
 from podium.serving.refusal import Refusal
@@ -65,7 +65,7 @@ def test_bytes_that_are_not_text_are_refused(tmp_path):
 @pytest.fixture
 def definitions(tmp_path):
     (tmp_path / "f.toml").write_text(DEFINITIONS)
-    return FeatureDefinitions.read(tmp_path / "f.toml")
+    return read_definitions(tmp_path / "f.toml")
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,9 @@ from podium.data.sources import as_judgments
 from podium.errors import DataError
 
 if TYPE_CHECKING:
-    from podium.features import FeatureDefinitions
     from podium.features.check import FeatureFinding
     from podium.features.definition import FeatureDefinition
+    from podium.features.definitions import FeatureDefinitions
     from podium.features.feature_log import FeatureLog
 
 app = typer.Typer(
@@ -57,10 +57,10 @@ def check_command(
 
     Ends with status 1 if there is a finding.
     """
-    from podium.features import FeatureDefinitions
+    from podium.features import read_definitions
     from podium.features.check import check_definitions, check_features
 
-    defined = FeatureDefinitions.read(definitions)
+    defined = read_definitions(definitions)
     if data is None:
         findings = check_definitions(defined)
     else:
@@ -89,7 +89,7 @@ def print_findings(findings: list[FeatureFinding]) -> None:
 def _described(feature: FeatureDefinition) -> tuple[str, ...]:
     missing = "" if math.isnan(feature.missing) else f"{feature.missing:g}"
     owner = "engine" if feature.is_logged else "Podium"
-    return feature.name, feature.source_name, feature.type, missing, owner
+    return feature.name, feature.source.name, feature.type, missing, owner
 
 
 def _check_json(
@@ -162,14 +162,14 @@ def log_command(
     left out and listed in OUTPUT.manifest.json.
     """
     from podium.export.live.http_client import Retry
-    from podium.features import FeatureDefinitions
+    from podium.features import read_definitions
     from podium.features.feature_log import LogSettings, log_features, upload_feature_set
     from podium.features.feature_search import feature_search
     from podium.features.queries_file import read_queries
     from podium.features.targets import detect_target
 
     require_other_file(output, definitions, queries, labels)
-    defined = FeatureDefinitions.read(definitions)
+    defined = read_definitions(definitions)
     retry = Retry(attempts=retries)
     judgments = LabelSource(labels, top_k, 0).judgments
     labeling = None if judgments is None else _Labeling(judgments)

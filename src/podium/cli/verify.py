@@ -21,7 +21,7 @@ from podium.errors import ArgumentError
 if TYPE_CHECKING:
     from podium.export.folder import ExportFolder
     from podium.export.verifying import Verification
-    from podium.features import FeatureDefinitions
+    from podium.features.definitions import FeatureDefinitions
     from podium.features.query_check import QueryVerification
 
 _MOST_FINDINGS = 20
@@ -105,13 +105,13 @@ def _verify_queries(
     **options: Any,
 ) -> None:
     from podium.export import verify_export
-    from podium.features import FeatureDefinitions
+    from podium.features import read_definitions
     from podium.features.feature_search import feature_search
     from podium.features.queries_file import read_queries
     from podium.features.query_check import verify_queries
 
     files = verify_export(export)
-    defined = FeatureDefinitions.read(definitions)
+    defined = read_definitions(definitions)
     search = feature_search(defined, export.manifest.target, url, feature_set)
     with stage_progress() as stage:
         verification = verify_queries(
@@ -199,8 +199,8 @@ def require_definitions(known: str | None, path: str, what: str) -> FeatureDefin
         path: The file of the definitions.
         what: What the hash is of, in words.
     """
-    from podium.features import FeatureDefinitions
+    from podium.features import read_definitions
 
-    definitions = FeatureDefinitions.read(path)
+    definitions = read_definitions(path)
     require_same_definitions(known, definitions.hash, what, path)
     return definitions

@@ -1,5 +1,3 @@
-from .definitions import FeatureDefinitions
+from .definitions_file import read_definitions
 
-__all__ = [
-    "FeatureDefinitions",
-]
+__all__ = ["read_definitions"]

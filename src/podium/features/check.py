@@ -45,8 +45,9 @@ def check_definitions(definitions: FeatureDefinitions) -> list[FeatureFinding]:
     """Return features that are defined alike.
 
     Example:
-        >>> from podium.features import FeatureDefinitions
-        >>> from podium.features.definition import FeatureDefinition, FieldSource
+        >>> from podium.features.definitions import FeatureDefinitions
+        >>> from podium.features.definition import FeatureDefinition
+        >>> from podium.features.sources import FieldSource
         >>> clicks, visits = (FeatureDefinition(n, FieldSource("clicks")) for n in ("a", "b"))
         >>> check_definitions(FeatureDefinitions((clicks, visits)))
         [FeatureFinding(kind='same definition', feature='b', text='is defined as a is')]
@@ -66,8 +67,9 @@ def check_features(definitions: FeatureDefinitions, data: Dataset) -> list[Featu
     """Return what is wrong with the features of a data set, by its definitions.
 
     Example:
-        >>> from podium.features import FeatureDefinitions
-        >>> from podium.features.definition import FeatureDefinition, FieldSource
+        >>> from podium.features.definitions import FeatureDefinitions
+        >>> from podium.features.definition import FeatureDefinition
+        >>> from podium.features.sources import FieldSource
         >>> clicks = FeatureDefinition("clicks", FieldSource("clicks"))
         >>> rows, labels, names = [[3.0, 1], [3.0, 0]] * 5, [1, 0] * 5, ["clicks", "grade"]
         >>> data = Dataset.from_arrays(rows, labels, group=[2] * 5, feature_names=names)

@@ -3,82 +3,103 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from math import nan
+from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 
-if TYPE_CHECKING:
-    from podium.features.definitions import FeatureDefinitions
+from podium.errors import ArgumentError
+from podium.features.search_query import LoggedDocument, SearchQuery
+from podium.features.toml_table import TomlTable
 
 ValueType: TypeAlias = Literal["float", "int", "bool", "category"]
+VALUE_TYPES: tuple[ValueType, ...] = get_args(ValueType)
 
-
-@dataclass(frozen=True)
-class EngineSource:
-    """The score of a query of the engine.
-
-    Attributes:
-        template: The query for OpenSearch and Elasticsearch, with ``{{query}}`` in its strings.
-        solr: The query for Solr, such as ``{!field f=title}{{query}}``.
-    """
-
-    template: dict[str, Any] | None = None
-    solr: str | None = None
-
-
-@dataclass(frozen=True)
-class FieldSource:
-    """A field of the document: a number, or a string of a known category."""
-
-    field: str
-
-
-@dataclass(frozen=True)
-class QuerySource:
-    """A property of the query, or a column of the queries.
-
-    Attributes:
-        property: The name of a property of the query's text, or None.
-        column: The name of a column, or None.
-    """
-
-    property: str | None = None
-    column: str | None = None
-
-
-@dataclass(frozen=True)
-class FunctionSource:
-    """A named function of the query's words and of a text field of the document."""
-
-    function: str
-    field: str
-
-
-@dataclass(frozen=True)
-class RankerSource:
-    """The score of a saved ranker, from features of its own.
-
-    Attributes:
-        path: The file of the ranker.
-        sha256: The digest of its bytes.
-        definitions: Its features.
-    """
-
-    path: Path
-    sha256: str
-    definitions: FeatureDefinitions
-
-
-Source: TypeAlias = EngineSource | FieldSource | QuerySource | FunctionSource | RankerSource
-
-SOURCES: dict[str, type[Source]] = {
-    "engine": EngineSource,
-    "field": FieldSource,
-    "query": QuerySource,
-    "function": FunctionSource,
-    "ranker": RankerSource,
+TITLES: Mapping[str, str] = {
+    "opensearch": "OpenSearch",
+    "o19s": "Elasticsearch with the o19s plugin",
+    "elasticsearch": "Elasticsearch",
+    "solr": "Solr",
 }
-"""Where values come from, by the name in a file."""
+"""The engines that compute features, by the names of export targets."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """Computes the values of a feature.
+
+    Attributes:
+        values: The values of the documents that were found for a query; NaN for absent ones.
+        load: Reads now what the first query would else have to wait for.
+    """
+
+    values: Callable[[SearchQuery, Sequence[LoggedDocument]], Any]
+    load: Callable[[], object] = lambda: None
+
+
+class Source(ABC):
+    """Where the values of a feature come from: a subclass for each kind, which a file names.
+
+    Attributes:
+        name: What ``source`` is in a file.
+        keys: The keys that a feature of this source has in a file.
+        types: The types that its values may have.
+    """
+
+    name: ClassVar[str]
+    keys: ClassVar[tuple[str, ...]]
+    types: ClassVar[tuple[ValueType, ...]] = VALUE_TYPES
+
+    @classmethod
+    @abstractmethod
+    def read(cls, table: TomlTable, value_type: ValueType) -> Self:
+        """Read the keys of a feature in a file."""
+
+    @abstractmethod
+    def description(self) -> str:
+        """Return what a value is, in words."""
+
+    def column_of(self, feature: FeatureDefinition) -> Column:
+        """Return how the values of a feature are computed: by default they are in documents."""
+        name = feature.name
+        return Column(lambda _query, documents: [each.values.get(name, nan) for each in documents])
+
+    def content(self) -> dict[str, Any]:
+        """Return what defines the values, as JSON has it."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+    def logged(self, _feature: FeatureDefinition) -> tuple[FeatureDefinition, ...]:
+        """Return the features that the engine computes for a feature of this source."""
+        return ()
+
+    def stored_fields(self, _feature: FeatureDefinition) -> tuple[str, ...]:
+        """Return the fields of documents that Podium computes a feature from."""
+        return ()
+
+    def query_columns(self) -> tuple[str, ...]:
+        """Return the columns of the queries that Podium computes values from."""
+        return ()
+
+    def parameters(self, _target: str) -> tuple[str, ...]:
+        """Return the parameters of an engine's query for it: ``query`` is the text."""
+        return ()
+
+    def engine_feature(self, feature: FeatureDefinition, target: str) -> dict[str, Any]:
+        """Return the query of a feature in an engine, or Solr's class and parameters.
+
+        Where a definition says the value of an absent feature, the query has that value for
+        documents that it would not match: a model there must see what it saw in training.
+
+        Raises:
+            ArgumentError: If the engine cannot compute it.
+        """
+        raise feature.refusal(
+            target,
+            self.description(),
+            "Podium computes it: rerank with podium serve, or train a ranker without it to rank in "
+            "the engine.",
+        )
 
 
 @dataclass(frozen=True)
@@ -96,34 +117,27 @@ class FeatureDefinition:
     name: str
     source: Source
     type: ValueType = "float"
-    missing: float = math.nan
+    missing: float = nan
     categories: tuple[str, ...] = ()
-
-    @property
-    def source_name(self) -> str:
-        """The name of its kind of source in a file."""
-        return next(name for name, kind in SOURCES.items() if isinstance(self.source, kind))
 
     @property
     def is_logged(self) -> bool:
         """Whether the engine computes it, rather than Podium."""
-        return isinstance(self.source, EngineSource) or (
-            isinstance(self.source, FieldSource) and self.type != "category"
-        )
+        return self in self.source.logged(self)
 
     def content(self) -> dict[str, Any]:
         """Return what defines its values, as JSON has it: what the hash is taken of."""
-        source = self.source
-        details: dict[str, Any]
-        if isinstance(source, RankerSource):
-            details = {"sha256": source.sha256, "definitions": source.definitions.hash}
-        else:
-            details = {name: value for name, value in vars(source).items() if value is not None}
         content = {
             "name": self.name,
-            "source": self.source_name,
+            "source": self.source.name,
             "type": self.type,
             "missing": None if math.isnan(self.missing) else self.missing,
-            **details,
+            **self.source.content(),
         }
         return content | ({"categories": list(self.categories)} if self.categories else {})
+
+    def refusal(self, target: str, what: str, hint: str) -> ArgumentError:
+        """Return the error for an engine that cannot compute it."""
+        return ArgumentError(
+            f"{TITLES[target]} cannot compute feature {self.name!r}: it is {what}", hint=hint
+        )

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from podium.errors import ArgumentError
 from podium.export.folder import feature_set_name
-from podium.features.definition import (
-    EngineSource,
-    FeatureDefinition,
-    FieldSource,
-    FunctionSource,
-    QuerySource,
-    RankerSource,
-)
-from podium.features.engine_features import TITLES, engine_feature
+from podium.features.definition import TITLES, FeatureDefinition
+from podium.features.sources import EngineSource
 from podium.features.templates import QUERY, parameters
 
 _VERSION = 1
@@ -35,6 +27,7 @@ class FeatureDefinitions:
         candidates: The query that finds the documents to rank, or None.
 
     Example:
+        >>> from podium.features.sources import FieldSource
         >>> popularity = FeatureDefinition("popularity", FieldSource("clicks"))
         >>> definitions = FeatureDefinitions((popularity,))
         >>> definitions.names, len(definitions.hash)
@@ -43,17 +36,6 @@ class FeatureDefinitions:
 
     features: tuple[FeatureDefinition, ...]
     candidates: EngineSource | None = None
-
-    @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> FeatureDefinitions:
-        """Read a TOML file.
-
-        Raises:
-            DataError: If it is malformed; the error names the line and the key.
-        """
-        from podium.features.definitions_file import read_definitions
-
-        return read_definitions(path)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -82,49 +64,26 @@ class FeatureDefinitions:
 
         A nested feature has the name of its ranker's feature before its own: ``first__bm25``.
         """
-        return tuple(self._logged())
-
-    def _logged(self) -> Iterator[FeatureDefinition]:
-        for feature in self.features:
-            if feature.is_logged:
-                yield feature
-            elif isinstance(feature.source, RankerSource):
-                for nested in feature.source.definitions.logged:
-                    yield replace(nested, name=nested_name(feature.name, nested.name))
+        return tuple(each for feature in self.features for each in feature.source.logged(feature))
 
     @property
     def stored_fields(self) -> tuple[str, ...]:
         """The fields of documents that Podium needs for features that it computes, sorted."""
-        fields: set[str] = set()
-        for feature in self.features:
-            source = feature.source
-            if isinstance(source, FunctionSource) or (
-                isinstance(source, FieldSource) and not feature.is_logged
-            ):
-                fields.add(source.field)
-            elif isinstance(source, RankerSource):
-                fields.update(source.definitions.stored_fields)
-        return tuple(sorted(fields))
+        return _sorted(feature.source.stored_fields(feature) for feature in self.features)
 
     def parameters(self, target: str) -> tuple[str, ...]:
         """Return the parameters of an engine's queries: ``query`` is the text, others columns."""
         sources = [feature.source for feature in self.logged]
-        queries = [source for source in sources if isinstance(source, EngineSource)]
         if self.candidates is not None:
-            queries.append(self.candidates)
-        forms = (query.solr if target == "solr" else query.template for query in queries)
-        return tuple(sorted({name for form in forms for name in parameters(form)}))
+            sources.append(self.candidates)
+        return _sorted(source.parameters(target) for source in sources)
 
     @property
     def query_columns(self) -> tuple[str, ...]:
         """The columns of the queries that features and queries of any engine use, sorted."""
-        columns = {name for target in TITLES for name in self.parameters(target)} - {QUERY}
-        for feature in self.features:
-            if isinstance(feature.source, QuerySource) and feature.source.column is not None:
-                columns.add(feature.source.column)
-            elif isinstance(feature.source, RankerSource):
-                columns.update(feature.source.definitions.query_columns)
-        return tuple(sorted(columns))
+        computed = _sorted(feature.source.query_columns() for feature in self.features)
+        sent = _sorted(self.parameters(target) for target in TITLES)
+        return _sorted([computed, [name for name in sent if name != QUERY]])
 
     def extractors(self, target: str, names: Collection[str] | None = None) -> dict[str, Any]:
         """Return how an engine computes each feature, for ``ExportSettings(extractors=...)``.
@@ -141,7 +100,7 @@ class FeatureDefinitions:
                 f"{target!r} does not compute features", hint=f"Targets: {', '.join(TITLES)}."
             )
         return {
-            feature.name: engine_feature(feature, target)
+            feature.name: feature.source.engine_feature(feature, target)
             for feature in self.features
             if names is None or feature.name in names
         }
@@ -153,6 +112,7 @@ class FeatureDefinitions:
             name: That name; by default ``podium_features_`` and a hash of the features.
 
         Example:
+            >>> from podium.features.sources import FieldSource
             >>> popularity = FeatureDefinition("popularity", FieldSource("clicks"))
             >>> body = FeatureDefinitions((popularity,)).to_opensearch()
             >>> [feature["name"] for feature in body["featureset"]["features"]]
@@ -178,11 +138,6 @@ class FeatureDefinitions:
         ]
 
 
-def nested_name(ranker: str, feature: str) -> str:
-    """Return the name in the engine of a feature of a ranker whose score is a feature."""
-    return f"{ranker}__{feature}"
-
-
 def feature_set(queries: dict[str, Any], name: str) -> dict[str, Any]:
     """Return a feature set of OpenSearch and of the o19s plugin."""
     features = [
@@ -204,3 +159,7 @@ def feature_store(features: dict[str, Any], store: str) -> list[dict[str, Any]]:
 
 def _name(content: dict[str, Any]) -> str:
     return str(content["name"])
+
+
+def _sorted(names: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    return tuple(sorted({name for several in names for name in several}))

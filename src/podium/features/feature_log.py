@@ -121,8 +121,9 @@ def log_features(
         DataError: If the engine has another feature set, or does not answer.
 
     Example:
-        >>> from podium.features.definition import EngineSource, FeatureDefinition, FieldSource
-        >>> from podium.features import FeatureDefinitions
+        >>> from podium.features.definition import FeatureDefinition
+        >>> from podium.features.sources import EngineSource, FieldSource
+        >>> from podium.features.definitions import FeatureDefinitions
         >>> from podium.features.feature_search import feature_search
         >>> features = (FeatureDefinition("clicks", FieldSource("clicks")),)
         >>> definitions = FeatureDefinitions(features, EngineSource({"match_all": {}}))
@@ -181,8 +182,9 @@ def upload_feature_set(search: FeatureSearch, retry: Retry | None = None) -> Non
         DataError: If there is one, or the engine does not answer.
 
     Example:
-        >>> from podium.features.definition import EngineSource, FeatureDefinition, FieldSource
-        >>> from podium.features import FeatureDefinitions
+        >>> from podium.features.definition import FeatureDefinition
+        >>> from podium.features.sources import EngineSource, FieldSource
+        >>> from podium.features.definitions import FeatureDefinitions
         >>> from podium.features.feature_search import feature_search
         >>> features = (FeatureDefinition("clicks", FieldSource("clicks")),)
         >>> definitions = FeatureDefinitions(features, EngineSource({"match_all": {}}))
@@ -208,8 +210,9 @@ def check_feature_set(search: FeatureSearch, client: EngineClient) -> None:
     """Raise a DataError unless the engine has the feature set that the definitions say.
 
     Example:
-        >>> from podium.features.definition import EngineSource, FeatureDefinition, FieldSource
-        >>> from podium.features import FeatureDefinitions
+        >>> from podium.features.definition import FeatureDefinition
+        >>> from podium.features.sources import EngineSource, FieldSource
+        >>> from podium.features.definitions import FeatureDefinitions
         >>> from podium.features.feature_search import feature_search
         >>> features = (FeatureDefinition("clicks", FieldSource("clicks")),)
         >>> definitions = FeatureDefinitions(features, EngineSource({"match_all": {}}))

@@ -22,10 +22,10 @@ from podium.errors import ArgumentError, DataError
 from podium.export.folder import feature_set_name
 from podium.export.live.opensearch import stored_features as opensearch_features
 from podium.export.live.solr import stored_features as solr_features
-from podium.features.definition import EngineSource
+from podium.features.definition import TITLES
 from podium.features.definitions import FeatureDefinitions, feature_set, feature_store
-from podium.features.engine_features import TITLES, engine_feature
 from podium.features.search_query import LoggedDocument, SearchQuery
+from podium.features.sources import EngineSource
 from podium.features.templates import (
     QUERY,
     SOLR_PREFIX,
@@ -106,7 +106,8 @@ class FeatureSearch(ABC):
         self.definitions = definitions
         self.url = self.address = url.rstrip("/")
         self._features = {
-            feature.name: engine_feature(feature, self.target) for feature in definitions.logged
+            feature.name: feature.source.engine_feature(feature, self.target)
+            for feature in definitions.logged
         }
         self.feature_set = feature_set_name(self._features, feature_set)
         self._parameters = definitions.parameters(self.target)
@@ -189,7 +190,7 @@ class FeatureSearch(ABC):
 
     @abstractmethod
     def _stored_features(self, answer: Any) -> dict[str, Any]:
-        """Return the features of a feature set, by name, as ``engine_feature`` returns them."""
+        """Return the features of a feature set, by name, as sources write them."""
 
     @abstractmethod
     def search(
@@ -607,7 +608,8 @@ def feature_search(
             values that has the same value as ``_id``, which is then not read from stored fields.
 
     Example:
-        >>> from podium.features.definition import FeatureDefinition, FieldSource
+        >>> from podium.features.definition import FeatureDefinition
+        >>> from podium.features.sources import FieldSource
         >>> candidates = EngineSource({"match": {"title": "{{query}}"}})
         >>> clicks = FeatureDefinition("clicks", FieldSource("clicks"))
         >>> definitions = FeatureDefinitions((clicks,), candidates)

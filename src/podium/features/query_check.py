@@ -103,8 +103,9 @@ def verify_queries(
     Example:
         >>> import tempfile
         >>> from podium.export import export_ranker
-        >>> from podium.features import FeatureDefinitions
-        >>> from podium.features.definition import EngineSource, FeatureDefinition, FieldSource
+        >>> from podium.features.definitions import FeatureDefinitions
+        >>> from podium.features.definition import FeatureDefinition
+        >>> from podium.features.sources import EngineSource, FieldSource
         >>> from podium.features.feature_search import feature_search
         >>> from podium.features.search_query import SearchQuery
         >>> from podium.rankers import LinearRanker

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -24,6 +25,11 @@ class SearchQuery:
     text: str
     columns: Mapping[str, str] = field(default_factory=dict)
 
+    @cached_property
+    def words(self) -> list[str]:
+        """The words of the text."""
+        return words(self.text)
+
     def words_only(self) -> SearchQuery:
         """Return the query without what some parsers take for operators, such as quotation marks.
 
@@ -31,7 +37,7 @@ class SearchQuery:
             >>> SearchQuery("q", 'red "shoes" OR').words_only().text
             'red shoes or'
         """
-        return SearchQuery(self.id, " ".join(words(self.text)), self.columns)
+        return SearchQuery(self.id, " ".join(self.words), self.columns)
 
 
 class LoggedDocument(NamedTuple):

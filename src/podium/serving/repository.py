@@ -8,7 +8,8 @@ from pathlib import Path
 from podium.data.definitions_hash import require_same_definitions
 from podium.errors import DataError
 from podium.export.reading import ranker_of_bytes
-from podium.features import FeatureDefinitions
+from podium.features import read_definitions
+from podium.features.definitions import FeatureDefinitions
 from podium.serving.model import ServedModel
 from podium.serving.refusal import Refusal
 from podium.serving.releases import Release, ReleasedModel, Releases, read_content
@@ -45,7 +46,7 @@ class Repository:
         }
         self.definitions = (
             None if settings.search is None
-            else FeatureDefinitions.read(settings.search.definitions)
+            else read_definitions(settings.search.definitions)
         )  # fmt: skip
         self._releases = Releases(folder)
         self._loaded: Mapping[Key, Loaded] = {}

@@ -17,7 +17,7 @@ import numpy as np
 import structlog
 
 from podium.errors import ArgumentError, DataError
-from podium.features import FeatureDefinitions
+from podium.features.definitions import FeatureDefinitions
 from podium.features.feature_search import FeatureSearch, QueryRefusedError, feature_search
 from podium.features.rows import FeatureRows
 from podium.features.search_query import LoggedDocument, SearchQuery
