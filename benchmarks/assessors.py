@@ -21,8 +21,8 @@ from benchmarks._report import Report, wants_quick
 from podium.data import Judgments
 from podium.judging import Outcome, Session, Verdict
 from podium.judging.agreement.coefficients import cohen_kappa
+from podium.judging.auditing.scores import model_scores
 from podium.judging.models.answer_log import read_answers
-from podium.judging.models.scores import model_scores
 from podium.kernels import Doubles
 from podium.measures import evaluate
 from podium.measures.comparison.prediction_powered import powered_mean

@@ -8,9 +8,8 @@ import io
 
 import numpy as np
 
-from podium.data import Dataset
+from podium.data import FORMATS, Dataset, Format
 from podium.data.files import numbered_lines, open_write, source_name
-from podium.data.formats import FORMATS, Format
 from podium.errors import DataError
 
 

@@ -13,7 +13,7 @@ import podium
 from podium.aggregation import borda, reciprocal_rank
 from podium.data import Dataset, read_jsonl
 from podium.data.conversion import convert
-from podium.data.formats.by_name import format_of
+from podium.data.format_registry import format_of
 from podium.data.labels import to_top_k
 from podium.errors import ArgumentError, DataError, MissingPackageError, PodiumError
 from podium.features.feature_search import QueryRefusedError

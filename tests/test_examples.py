@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from podium.data import Dataset
-from podium.data.formats import FORMATS
-from podium.data.formats.by_name import format_of
+from podium.data.format_registry import FORMATS, format_of
 from podium.errors import DataError
 from podium.judging import Outcome, Session, Verdict
 from podium.judging.algorithms import ALGORITHMS

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from podium.data.formats import FORMATS
+from podium.data.format_registry import FORMATS
 from podium.errors import ArgumentError
 from podium.judging.algorithms import ALGORITHMS
 from podium.judging.algorithms.min_heap import heap

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.data.formats import FORMATS
+from podium.data.format_registry import FORMATS
 from podium.errors import DataError
 
 GOOD = {

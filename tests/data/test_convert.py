@@ -24,8 +24,7 @@ from podium.data import (
 )
 from podium.data import files as data_files
 from podium.data.conversion import convert, dataset_judgments
-from podium.data.formats import FORMATS
-from podium.data.formats.by_name import format_of
+from podium.data.format_registry import FORMATS, format_of
 from podium.errors import ArgumentError, DataError
 from tests.data.strategies import assert_same
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podium.data import Dataset, Rankings, concat_datasets, read_letor, write_letor
-from podium.data.formats import FORMATS, Format
+from podium.data.format_registry import FORMATS, Format
 from podium.data.query_rows import QueryRows
 from podium.errors import DataError
 from tests.data import strategies as some

@@ -38,7 +38,7 @@ from podium.data import (
     write_parquet,
     write_shards,
 )
-from podium.data.formats import FORMATS
+from podium.data.format_registry import FORMATS
 from podium.data.formats.letor import iter_letor
 from podium.data.formats.parquet import iter_parquet
 from podium.data.formats.text import read_group_sizes

@@ -4,8 +4,8 @@ import pytest
 
 from podium.data import Candidate, CandidateList, write_jsonl
 from podium.judging import AnswerLog, Outcome, Session, SessionFile, Verdict
+from podium.judging.auditing.scores import model_scores
 from podium.judging.models.answer_log import ModelAnswer
-from podium.judging.models.scores import model_scores
 from tests.cli.run_podium import fail, podium
 
 ITEMS = [f"d{n}" for n in range(8)]

@@ -12,7 +12,7 @@ from podium.cli.progress import byte_progress
 from podium.cli.reading import Reading, reads_data
 from podium.data import Dataset, Judgments
 from podium.data.conversion import convert, read_all
-from podium.data.formats.by_name import format_of
+from podium.data.format_registry import format_of
 from podium.data.preferences import PreferenceLevels, Preferences
 
 

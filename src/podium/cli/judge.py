@@ -122,8 +122,8 @@ def judge_command(
     With --model a language model judges instead, pairs or, with a rubric for them, grades.
     """
     from podium.judging import SessionFile
+    from podium.judging.auditing.scores import model_scores
     from podium.judging.models.answer_log import read_answers
-    from podium.judging.models.scores import model_scores
 
     is_folder = Path(session).is_dir() or session.endswith("/")
     kept = Path(session) / "answers.jsonl" if is_folder else Path(f"{session}.answers.jsonl")

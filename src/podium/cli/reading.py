@@ -16,8 +16,7 @@ from podium.data import Dataset, Judgments, Rankings, ShardSet
 from podium.data.candidates import CandidateList, candidate_judgments
 from podium.data.conversion import dataset_judgments, read_all
 from podium.data.files import Reporter, numbered_lines, plain_suffix
-from podium.data.formats import Format
-from podium.data.formats.by_name import format_of
+from podium.data.format_registry import Format, format_of
 from podium.data.formats.csv import ID_COLUMNS, read_table
 from podium.data.formats.parquet import judgments_kind
 from podium.data.formats.parquet_file import open_parquet

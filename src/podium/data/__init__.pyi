@@ -1,5 +1,6 @@
 from .candidates import Candidate, CandidateList
 from .dataset import Dataset, concat_datasets
+from .format_registry import FORMATS, Format
 from .formats.csv import read_csv, write_csv
 from .formats.jsonl import read_jsonl, write_jsonl
 from .formats.letor import read_letor, write_letor
@@ -10,9 +11,11 @@ from .shard_writer import write_shards
 from .shards import ShardSet
 
 __all__ = [
+    "FORMATS",
     "Candidate",
     "CandidateList",
     "Dataset",
+    "Format",
     "Judgments",
     "Rankings",
     "ShardSet",

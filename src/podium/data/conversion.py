@@ -8,8 +8,7 @@ from typing import Any
 from podium.data.candidates import CandidateList, candidate_judgments, candidate_rankings
 from podium.data.dataset import Dataset
 from podium.data.files import Reporter, Source
-from podium.data.formats import FORMATS, Format
-from podium.data.formats.by_name import format_of
+from podium.data.format_registry import FORMATS, Format, format_of
 from podium.data.formats.letor import group_file
 from podium.data.judged import Judgments, Rankings
 from podium.data.preferences import PreferenceLevels, Preferences

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from podium.data.candidates import candidate_judgments
 from podium.data.files import numbered_lines, plain_suffix
-from podium.data.formats import FORMATS
+from podium.data.format_registry import FORMATS
 from podium.data.formats.csv import read_table
 from podium.data.formats.jsonl import read_jsonl
 from podium.data.formats.parquet import judgments_kind, read_parquet

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from podium.data import Dataset, Judgments, Rankings
-from podium.data.formats.by_name import format_of
+from podium.data.format_registry import format_of
 from podium.data.frames import is_frame
 from podium.data.grouping import (
     Grouping,

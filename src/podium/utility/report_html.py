@@ -152,7 +152,7 @@ def _table(result: UtilityReport) -> str:
     values = result.learned.table / result.learned.table.max()
     low, high = result.intervals.table
     headings = ["position", *(f"grade {grade}" for grade in range(values.shape[1]))]
-    rows = [
+    rows: list[list[str | Cell]] = [
         [
             str(rank + 1),
             *(

@@ -1,5 +1,1 @@
-"""File formats by name; one file for each."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+"""File formats, one file for each; `podium.data.FORMATS` has them by name."""

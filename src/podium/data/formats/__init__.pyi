@@ -1,3 +1,0 @@
-from .by_name import FORMATS, Format
-
-__all__ = ["FORMATS", "Format"]
