@@ -324,51 +324,6 @@ def test_a_slash_at_the_end_names_a_folder(tmp_path: Path, name: str) -> None:
     assert (tmp_path / "a.txt").read_bytes() == b"before"
 
 
-DAY = 24 * 60 * 60
-
-
-def left_by_a_killed_writer(path: Path, seconds_ago: float) -> Path:
-    """The temporary file of a process that was killed while it wrote to a path."""
-    code = (
-        "import os, signal, sys\n"
-        "from podium.data.atomic import atomic_write\n"
-        "with atomic_write(sys.argv[1]) as file:\n"
-        "    file.write(b'half')\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    before = set(path.parent.iterdir())
-    assert subprocess.run([sys.executable, "-c", code, path], check=False).returncode < 0
-    (left,) = set(path.parent.iterdir()) - before
-    then = path.parent.stat().st_mtime - seconds_ago
-    os.utime(left, (then, then))
-    return left
-
-
-def test_what_a_killed_writer_left_is_removed_after_a_day(tmp_path: Path) -> None:
-    path = tmp_path / "a[1].txt"
-    old = left_by_a_killed_writer(path, DAY + 60)
-    recent = left_by_a_killed_writer(path, DAY - 600)
-    of_another_name = left_by_a_killed_writer(tmp_path / "b.txt", DAY + 60)
-    of_the_user = tmp_path / "a[1].txt.copy.partial"
-    of_the_user.write_bytes(b"mine")
-    os.utime(of_the_user, (0, 0))
-    put(path, b"whole")
-    assert not old.exists()
-    kept = [path.name, of_the_user.name, recent.name, of_another_name.name]
-    assert names(tmp_path) == sorted(kept)
-
-
-def test_what_is_still_written_to_is_never_stale(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    with atomic_write(path) as slow:
-        (unfinished,) = tmp_path.glob("*.partial")
-        os.utime(unfinished, (0, 0))  # as if nothing had been written for long
-        put(path, b"fast")
-        slow.write(b"slow")
-    assert path.read_bytes() == b"slow"
-    assert names(tmp_path) == ["a.txt"]
-
-
 def test_a_killed_writer_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"before")

@@ -26,10 +26,9 @@ from podium.export.live.http_client import Retry
 from podium.features import read_definitions
 from podium.features.definitions import FeatureDefinitions
 from podium.features.feature_log import FeatureLog, LogSettings, log_features, upload_feature_set
-from podium.features.feature_search import feature_search
+from podium.features.feature_search import detect_target, feature_search
 from podium.features.queries_file import read_queries
 from podium.features.search_query import SearchQuery
-from podium.features.targets import detect_target
 from tests.cli.run_podium import PODIUM, fail, podium
 from tests.engines.servers import SolrServer
 from tests.features.collection import DEFINITIONS, MORE, collection, fill_opensearch, fill_solr

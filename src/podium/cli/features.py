@@ -164,9 +164,8 @@ def log_command(
     from podium.export.live.http_client import Retry
     from podium.features import read_definitions
     from podium.features.feature_log import LogSettings, log_features, upload_feature_set
-    from podium.features.feature_search import feature_search
+    from podium.features.feature_search import detect_target, feature_search
     from podium.features.queries_file import read_queries
-    from podium.features.targets import detect_target
 
     require_other_file(output, definitions, queries, labels)
     defined = read_definitions(definitions)

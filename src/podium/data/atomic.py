@@ -18,14 +18,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-_MOST_LINKS = 40
-"""Linux follows this many symbolic links before it gives up."""
+_DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/([0-9]+)")
+"""The name of a file that this process has open."""
 
 _LONGEST_NAME = 200
 """Bytes of a file name kept in its temporary file's name: file systems allow 255 in total."""
-
-_STALE_SECONDS = 24 * 60 * 60
-"""After how long without a write a temporary file may be that of a killed process."""
 
 
 @contextmanager
@@ -35,8 +32,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     What has the name before is replaced as a whole; its mode and owner are kept. If the name is a
     symbolic link, its target is replaced. The file and its folder are synced to the disk, so that
     after a crash the name has either the old contents or the new ones. Each call has a temporary
-    file of its own, ``NAME.*.partial``, which is removed on an error. A process that is killed
-    leaves it; the next write to the same name removes it once it is a day old.
+    file of its own, ``NAME.*.partial``, which is removed on an error, and which a process that is
+    killed leaves.
 
     Example:
         >>> import tempfile
@@ -111,15 +108,13 @@ def try_lock(stream: IO[Any] | int) -> bool:
 
 def _target(path: str | os.PathLike[str]) -> Path | int:
     """Resolve a path through all symbolic links to a file or to an open descriptor's number."""
-    target = Path(path)
-    for _ in range(_MOST_LINKS):
-        folder = os.path.realpath(target.parent)
-        if folder in (f"/proc/{os.getpid()}/fd", "/dev/fd") and target.name.isdecimal():
-            return int(target.name)
-        if (folder.startswith("/proc/") and folder.endswith("/fd")) or not target.is_symlink():
-            return target
-        target = target.parent / target.readlink()
-    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    names = [Path(path)]
+    if names[0].is_symlink():  # as /dev/stdout is
+        names.append(names[0].parent / names[0].readlink())
+    for name in names:
+        if descriptor := _DESCRIPTOR.fullmatch(str(name)):
+            return int(descriptor[1])
+    return Path(os.path.realpath(path))
 
 
 @contextmanager
@@ -133,35 +128,11 @@ def _temporary(target: Path, before: os.stat_result | None) -> Iterator[tuple[Pa
     try:
         if before is not None and os.name != "nt":
             _keep_owner_and_mode(descriptor, before)
-        with suppress(OSError):  # some network file systems have no locks
-            try_lock(descriptor)  # so that nobody takes it for stale, however long this lasts
-        _remove_stale(path.parent, name, os.fstat(descriptor).st_mtime)
         yield path, descriptor
     finally:
         os.close(descriptor)
         with suppress(OSError):
             path.unlink()
-
-
-def _remove_stale(folder: Path, name: str, now: float) -> None:
-    """Remove what killed processes left of a file: temporary files that are old and not locked.
-
-    Args:
-        folder: Where the file is.
-        name: Its name, as in the names of its temporary files.
-        now: The time on the clock of the file system, which may not be ours.
-    """
-    temporary = re.compile(re.escape(name) + r"\.[0-9a-f]{16}\.partial")
-    # Cleaning up is a courtesy: what may not be listed, opened or removed stays.
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if not temporary.fullmatch(entry.name) or not entry.is_file(follow_symlinks=False):
-                continue
-            if now - entry.stat(follow_symlinks=False).st_mtime < _STALE_SECONDS:
-                continue
-            with suppress(OSError), Path(entry.path).open("rb") as file:
-                if try_lock(file):
-                    Path(entry.path).unlink()
 
 
 def _keep_owner_and_mode(descriptor: int, before: os.stat_result) -> None:

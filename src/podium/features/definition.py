@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import nan
 from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 from podium.errors import ArgumentError
+from podium.export.targets import TARGETS
 from podium.features.search_query import LoggedDocument, SearchQuery
 from podium.features.toml_table import TomlTable
 
 ValueType: TypeAlias = Literal["float", "int", "bool", "category"]
 VALUE_TYPES: tuple[ValueType, ...] = get_args(ValueType)
-
-TITLES: Mapping[str, str] = {
-    "opensearch": "OpenSearch",
-    "o19s": "Elasticsearch with the o19s plugin",
-    "elasticsearch": "Elasticsearch",
-    "solr": "Solr",
-}
-"""The engines that compute features, by the names of export targets."""
 
 
 @dataclass(frozen=True)
@@ -139,5 +132,5 @@ class FeatureDefinition:
     def refusal(self, target: str, what: str, hint: str) -> ArgumentError:
         """Return the error for an engine that cannot compute it."""
         return ArgumentError(
-            f"{TITLES[target]} cannot compute feature {self.name!r}: it is {what}", hint=hint
+            f"{TARGETS[target].title} cannot compute feature {self.name!r}: it is {what}", hint=hint
         )

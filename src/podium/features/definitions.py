@@ -11,7 +11,8 @@ from typing import Any
 
 from podium.errors import ArgumentError
 from podium.export.folder import feature_set_name
-from podium.features.definition import TITLES, FeatureDefinition
+from podium.export.live.connect import ENGINES
+from podium.features.definition import FeatureDefinition
 from podium.features.sources import EngineSource
 from podium.features.templates import QUERY, parameters
 
@@ -82,7 +83,7 @@ class FeatureDefinitions:
     def query_columns(self) -> tuple[str, ...]:
         """The columns of the queries that features and queries of any engine use, sorted."""
         computed = _sorted(feature.source.query_columns() for feature in self.features)
-        sent = _sorted(self.parameters(target) for target in TITLES)
+        sent = _sorted(self.parameters(target) for target in ENGINES)
         return _sorted([computed, [name for name in sent if name != QUERY]])
 
     def extractors(self, target: str, names: Collection[str] | None = None) -> dict[str, Any]:
@@ -95,9 +96,9 @@ class FeatureDefinitions:
         Raises:
             ArgumentError: If the engine cannot compute one of them.
         """
-        if target not in TITLES:
+        if target not in ENGINES:
             raise ArgumentError(
-                f"{target!r} does not compute features", hint=f"Targets: {', '.join(TITLES)}."
+                f"{target!r} does not compute features", hint=f"Targets: {', '.join(ENGINES)}."
             )
         return {
             feature.name: feature.source.engine_feature(feature, target)

@@ -20,9 +20,11 @@ import numpy as np
 
 from podium.errors import ArgumentError, DataError
 from podium.export.folder import feature_set_name
+from podium.export.live import connect
+from podium.export.live.http_client import Retry
 from podium.export.live.opensearch import stored_features as opensearch_features
 from podium.export.live.solr import stored_features as solr_features
-from podium.features.definition import TITLES
+from podium.export.targets import TARGETS
 from podium.features.definitions import FeatureDefinitions, feature_set, feature_store
 from podium.features.search_query import LoggedDocument, SearchQuery
 from podium.features.sources import EngineSource
@@ -116,7 +118,7 @@ class FeatureSearch(ABC):
     @property
     def title(self) -> str:
         """The name of the engine in messages."""
-        return TITLES[self.target]
+        return TARGETS[self.target].title
 
     @property
     @abstractmethod
@@ -622,3 +624,14 @@ def feature_search(
             f"{target!r} does not log features", hint=f"Engines that do: {', '.join(SEARCHES)}."
         )
     return SEARCHES[target](definitions, url, feature_set, id_field)
+
+
+def detect_target(url: str, retry: Retry | None = None) -> str:
+    """Return the target of exports for the engine of an index or collection.
+
+    Example:
+        >>> detect_target("http://localhost:8983/solr/shop")
+        'solr'
+    """
+    server = url if connect.is_solr(url) else url.rstrip("/").rpartition("/")[0]
+    return connect.detect_target(server, retry)

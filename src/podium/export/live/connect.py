@@ -11,13 +11,15 @@ from podium.export.live.elasticsearch import ElasticsearchEngine
 from podium.export.live.http_client import EngineClient, Retry
 from podium.export.live.opensearch import OpenSearchEngine
 from podium.export.live.solr import SolrEngine
+from podium.export.targets import TARGETS
 
-_ENGINES: Mapping[str, Callable[[str], DeploymentEngine]] = {
+ENGINES: Mapping[str, Callable[[str], DeploymentEngine]] = {
     "opensearch": OpenSearchEngine,
-    "o19s": lambda url: OpenSearchEngine(url, "Elasticsearch with the o19s plugin"),
+    "o19s": lambda url: OpenSearchEngine(url, TARGETS["o19s"].title),
     "solr": SolrEngine,
     "elasticsearch": ElasticsearchEngine,
 }
+"""The engines that take a model by HTTP, by the names of targets."""
 
 
 def connect_engine(target: str, url: str) -> DeploymentEngine:
@@ -31,12 +33,12 @@ def connect_engine(target: str, url: str) -> DeploymentEngine:
         Traceback (most recent call last):
         podium.errors.ArgumentError: an export to 'onnx' is not put into a running engine. ...
     """
-    if target not in _ENGINES:
+    if target not in ENGINES:
         raise ArgumentError(
             f"an export to {target!r} is not put into a running engine",
-            hint=f"Targets with one: {', '.join(_ENGINES)}.",
+            hint=f"Targets with one: {', '.join(ENGINES)}.",
         )
-    return _ENGINES[target](url)
+    return ENGINES[target](url)
 
 
 def is_solr(url: str) -> bool:

@@ -189,7 +189,7 @@ class ElasticsearchPlugin(OpenSearch):
     """The o19s plugin for Elasticsearch, from which OpenSearch's descends."""
 
     name = "o19s"
-    title = "The o19s plugin"
+    title = "Elasticsearch with the o19s plugin"
     default_version = "1.5.9"
 
     def absent_rule(self, version: str, raw: bool) -> Literal["zero", "right", "node"]:
