@@ -109,8 +109,8 @@ def check_no_skew(report: Report, documents: int, queries: int) -> None:
                 _check_live(report, what, skew.checked, skew.faulty)
             if target == "opensearch":
                 with tempfile.TemporaryDirectory() as folder:
-                    found = _on_shards(server, collections["made-up"], Path(folder), 3)
-                _check_live(report, f"{title}, made-up, 3 shards: ", *found)
+                    on_shards = _on_shards(server, collections["made-up"], Path(folder), 3)
+                _check_live(report, f"{title}, made-up, 3 shards: ", *on_shards)
 
 
 def _check_live(

@@ -120,9 +120,9 @@ class Client:
 def resident_bytes(process: int) -> int:
     """Return the memory that a process has in use."""
     status = Path(f"/proc/{process}/status").read_text()
-    found = re.search(r"VmRSS:\s+(\d+)", status)
-    assert found is not None
-    return int(found[1]) * 1024
+    match = re.search(r"VmRSS:\s+(\d+)", status)
+    assert match is not None
+    return int(match[1]) * 1024
 
 
 def tree_bytes(process: int) -> int:

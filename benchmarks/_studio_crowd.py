@@ -71,11 +71,11 @@ class Seen:
     """What an assessor was given, and what became of it.
 
     Attributes:
-        token: Of the lease.
+        token: The token of the lease.
         query: The query.
         pair: The positions of the two documents, lower first.
         user: Who was given it.
-        given_at: When it came.
+        shown_at: When it came.
         expires_at: Until when it was theirs.
         answered_at: When the server said that it has the answer, if it did.
         counts: Whether the server said that the answer counts.
@@ -87,7 +87,7 @@ class Seen:
     query: int
     pair: tuple[int, int]
     user: int
-    given_at: float
+    shown_at: float
     expires_at: float
     answered_at: float | None = None
     counts: bool = False
@@ -115,7 +115,7 @@ class Crowd:
         seed: Draws all of that.
         seconds: How long each answer took.
         answered: When each came, by the monotonic clock.
-        seen: What everyone was given.
+        seen: What everyone was judged.
         waits: When someone had to wait for a task: from when to when.
         errors: What they met, by name.
     """
@@ -197,18 +197,18 @@ class Crowd:
         waiting_since: float | None = None
         state: Any = None
         waiting: dict[str, Any] | None = None
-        given: Seen | None = None
+        judged: Seen | None = None
         while True:
             line = lines[line_number % len(lines)]
             try:
-                if waiting is not None and given is not None:
+                if waiting is not None and judged is not None:
                     if self.cuts and rng.random() < self.cuts:
                         await self._send_and_cut(line, waiting)
                     started = time.perf_counter()
                     answer = await line.post(f"{path}/answers", waiting)
                     self.seconds.append(time.perf_counter() - started)
                     self.answered.append(time.monotonic())
-                    given.answered_at, given.counts = time.time(), answer["counts"]
+                    judged.answered_at, judged.counts = time.time(), answer["counts"]
                     if self.again and rng.random() < self.again:
                         await line.post(f"{path}/answers", waiting)
                     waiting, state = None, answer["next"]
@@ -228,20 +228,20 @@ class Crowd:
                     self.waits.append((waiting_since, time.time()))
                     waiting_since = None
                 task = state["task"]
-                given = self._note(task, number)
+                judged = self._note(task, number)
                 drawn = rng.random()
                 if drawn < self.leave + self.close:
                     tab = f"tab{number}-{rng.getrandbits(32)}"
-                    given.left_at = time.time()
-                    given.closed = drawn >= self.leave
+                    judged.left_at = time.time()
+                    judged.closed = drawn >= self.leave
                     state = None
-                    if given.closed:
+                    if judged.closed:
                         lease = {"token": task["token"], "expires_at": task["expires_at"]}
                         await line.post(f"{path}/release", lease)
                     continue
                 pause = self.think()
                 if drawn > 1 - self.late:
-                    given.left_at = time.time()
+                    judged.left_at = time.time()
                     pause = max(task["expires_at"] - time.time(), 0.0) + 0.5
                 if pause:
                     await asyncio.sleep(pause)

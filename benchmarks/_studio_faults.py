@@ -37,7 +37,7 @@ class Faults:
         judgments: Answers in the log that count.
         late: Answers that do not count, because they came when others had been asked.
         acknowledged: Answers that an assessor was told are taken.
-        lost: Of those, how many are not in the log.
+        lost: How many of those are not in the log.
         twice: Pairs with more than one verdict that counts.
         held_by_two: Tasks given to someone while another held them.
         blocked: Tasks that someone left, and that others waited for more than a minute for.
@@ -200,10 +200,10 @@ def _held_by_two(seen: list[Seen]) -> int:
     count = 0
     for same in held.values():
         for one in same:
-            later = [at for at in ends[one.token] if at >= one.given_at]
+            later = [at for at in ends[one.token] if at >= one.shown_at]
             end = min(one.expires_at, *later, math.inf) - _CLOCK
             count += any(
-                one.given_at < other.given_at < end
+                one.shown_at < other.shown_at < end
                 for other in same
                 if other.token != one.token and other.user != one.user
             )
@@ -217,7 +217,7 @@ def _blocked(crowd: Crowd) -> int:
     """
     times: dict[tuple[int, tuple[int, int]], list[float]] = defaultdict(list)
     for each in crowd.seen:
-        times[each.query, each.pair] += [each.given_at, each.answered_at or 0.0]
+        times[each.query, each.pair] += [each.shown_at, each.answered_at or 0.0]
     count = 0
     for each in crowd.seen:
         if each.left_at is None:

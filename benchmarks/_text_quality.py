@@ -218,8 +218,8 @@ def stacked(methods: list[Scores]) -> Scores:
         ranker = LinearRanker("LambdaLoss(k=10)").fit(
             Dataset.from_arrays(features[known], labels[known], qid=topics[known])
         )
-        found = ranker.predict(features[new]).tolist()
-        for row, value in zip(np.flatnonzero(new), found, strict=True):
+        predicted = ranker.predict(features[new]).tolist()
+        for row, value in zip(np.flatnonzero(new), predicted, strict=True):
             topic, each = rows[row]
             result.setdefault(topic, {})[each] = value
     return result

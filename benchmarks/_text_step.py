@@ -68,8 +68,8 @@ def _prepare(method: str, checkpoint: str, pairs: Any, labels: Any) -> Any:
         loss = LambdaLoss(peer, mini_batch_size=8)
         peer.train()
         queries, documents = [pairs[0][0]], [[text for _, text in pairs]]
-        wanted = [torch.tensor(labels, dtype=torch.float32)]
-        return lambda: loss([queries, documents], wanted).backward()
+        grades = [torch.tensor(labels, dtype=torch.float32)]
+        return lambda: loss([queries, documents], grades).backward()
     from podium.losses import LambdaLoss as PodiumLoss
     from podium.rankers.text_cross_encoder import CrossEncoder
     from podium.rankers.text_gradients import accumulate_gradients, mean_loss

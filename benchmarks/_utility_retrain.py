@@ -28,7 +28,7 @@ class Retrained:
         usual: The mean true utility of the ranker trained for nDCG.
         ours: That of the ranker trained for what was learned.
         best: That of a ranker trained for the true utility itself.
-        difference: Of ours and usual, query by query.
+        difference: The difference of ours and usual, query by query.
     """
 
     learned: LearnedUtility

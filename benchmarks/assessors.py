@@ -91,10 +91,10 @@ def _describe(
         people = np.array([data.grades[each.query_id][each.items[0]] for each in answers])
         weak = model_scores(answers)
         yes = np.array([weak[each.query_id][each.items[0]] for each in answers])
-        said = np.mean([each.label == "1" for each in answers])
+        share = np.mean([each.label == "1" for each in answers])
         report.note(
-            f"SmolLM2-135M: {len(answers):,} passages, says yes to {said:.0%}, AUC of grades 2 and "
-            f"3 against 0 and 1 by token probabilities {_auc(people >= 2, yes):.3f}, median "
+            f"SmolLM2-135M: {len(answers):,} passages, says yes to {share:.0%}, AUC of grades 2 "
+            f"and 3 against 0 and 1 by token probabilities {_auc(people >= 2, yes):.3f}, median "
             f"{np.median([each.seconds for each in answers]):.2f} s per answer"
         )
 

@@ -147,7 +147,7 @@ def sizes_of(
     """The share of p-values below each level, and the range that it may be in.
 
     Args:
-        p_values: Of systems that do not differ.
+        p_values: The p-values of systems that do not differ.
         expected: The size that the test has at each level.
         exact: Whether it is known, or only its upper bound.
     """

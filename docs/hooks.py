@@ -27,12 +27,12 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 def on_post_build(config: Any) -> None:
     """Warn of public names that the reference lacks, which a strict build takes for an error."""
     pages = Path(config["site_dir"]).glob("reference/**/*.html")
-    found = {
+    documented = {
         each for page in pages for each in re.findall(r'id="(podium\.[\w.]+)"', page.read_text())
     }
     for package in PACKAGES:
         for name in import_module(f"podium.{package}").__all__:
-            if f"podium.{package}.{name}" not in found:
+            if f"podium.{package}.{name}" not in documented:
                 _log.warning("No page of the reference has podium.%s.%s.", package, name)
 
 

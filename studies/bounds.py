@@ -42,14 +42,14 @@ def ratios(scores: Doubles, labels: Doubles, offsets: Any, k: int) -> dict[str, 
     """For each inequality its left side over its right side, query by query.
 
     Args:
-        scores: Of each row, without ties.
+        scores: The score of each row, without ties.
         labels: A full order of each query, n - 1 for the best down to 0.
         offsets: Where each query begins.
-        k: Of the top k; queries with k documents or fewer are left out.
+        k: The k of the top k; queries with k documents or fewer are left out.
 
     Example:
-        >>> found = ratios(np.array([0.0, 1e-9, 2e-9]), np.array([2.0, 1.0, 0.0]), [0, 3], 1)
-        >>> found["(18) as printed"].round(3).tolist()  # 2 ln 2 / ln 3
+        >>> result = ratios(np.array([0.0, 1e-9, 2e-9]), np.array([2.0, 1.0, 0.0]), [0, 3], 1)
+        >>> result["(18) as printed"].round(3).tolist()  # 2 ln 2 / ln 3
         [1.262]
     """
     sizes = np.diff(offsets)

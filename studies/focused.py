@@ -161,7 +161,7 @@ def _comparison(
 
 
 def _verdict(held: int, partly: int, total: int) -> ClaimVerdict:
-    """Of so many comparisons on the truth of the top k; graded truth alone decides nothing."""
+    """How many comparisons are on the truth of the top k; graded truth alone decides nothing."""
     if not total:
         return "not run"
     return "reproduced" if held == total else "partly" if partly else "not reproduced"

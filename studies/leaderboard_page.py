@@ -22,7 +22,8 @@ def leaderboard_page(standings: Sequence[Standing], about: str, name: str = "lea
     Args:
         standings: The results.
         about: With which versions and on what machine it was measured.
-        name: Of the page and its pictures; a page of another name is of some data sets only.
+        name: The name of the page and its pictures; a page of another name is of some data sets
+            only.
     """
     marks = _marks(standings)
     title, only = "Leaderboard", ""

@@ -73,7 +73,7 @@ def draw_panels(
         file: The SVG to write.
         panels: What to draw.
         columns: How many stand side by side.
-        width: Of each, in inches.
+        width: The width of each, in inches.
         below: One legend for all of them, under the picture.
     """
     plt = pyplot()

@@ -31,7 +31,7 @@ class Row:
         entry: Its name.
         values: For each measure its values; the queries are the same for all entries.
         validation: What it reached on validation queries, the mean of the folds.
-        seconds: Of processor time, over all folds.
+        seconds: Seconds of processor time, over all folds.
         codes: What code made the result of each fold.
     """
 

@@ -67,7 +67,7 @@ class Study:
 
     Attributes:
         name: On the command line and of its page.
-        title: Of its page.
+        title: The title of its page.
         about: A line for the command's help.
         introduction: What the papers claim, and how it is tested.
         data: What data it reads, in words.

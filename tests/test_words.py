@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,13 +11,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SOURCES = [*sorted((ROOT / "src").rglob("*.py")), *sorted((ROOT / "studies").rglob("*.py"))]
+SOURCES = [
+    file
+    for folder in ("src", "studies", "benchmarks", "examples", "docs")
+    for file in sorted((ROOT / folder).rglob("*.py"))
+]
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
 TEXTS = [
     *SOURCES,
+    *PAGES,
+    *(file for file in sorted((ROOT / "tests").rglob("*.py")) if file != Path(__file__)),
     *sorted((ROOT / "src").rglob("*.html")),
     *sorted((ROOT / "web").rglob("*.ts")),
-    *sorted((ROOT / "docs").rglob("*.md")),
-    ROOT / "README.md",
     ROOT / "CHANGELOG.md",
 ]
 NAMES = re.compile(r"(?:^|_)(?:found|given|wanted|said|told|desk|shelf|room|house)(?:_|$)")
@@ -80,6 +86,28 @@ def test_phrases_are_noticed(text, phrases):
 
 def test_names_say_what_they_hold():
     assert {path: bad for path in SOURCES if (bad := bad_names(path.read_text()))} == {}
+
+
+def test_names_of_examples_say_what_they_hold():
+    blocks = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
+    examples = [(path, block) for path in PAGES for block in blocks.findall(path.read_text())]
+    examples += [
+        (path, "".join(cell["source"]))
+        for path in (ROOT / "docs").rglob("*.ipynb")
+        for cell in json.loads(path.read_text())["cells"]
+        if cell["cell_type"] == "code"
+    ]
+    assert len(examples) > 50
+    assert [(path, bad) for path, block in examples if (bad := bad_names(block))] == []
+
+
+def test_no_docstring_begins_with_of():
+    of = re.compile(r'(?:^\s*"""|^\s+\w+: )Of ')
+    assert {
+        path: lines
+        for path in SOURCES
+        if (lines := [line for line in path.read_text().splitlines() if of.match(line)])
+    } == {}
 
 
 def test_sentences_are_idiomatic():

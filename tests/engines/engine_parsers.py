@@ -83,7 +83,7 @@ class EngineParser:
         else:
             (folder / "model.json").write_bytes(files["model.json"])
         lines = ["\t".join(names)]
-        # Java reads what Python writes, apart from the names of what is no number.
+        # Java reads what Python writes, apart from the names of values that are not numbers.
         lines += ["\t".join(map(_written, row)) for row in values.astype(np.float32).tolist()]
         (folder / "rows.tsv").write_text("\n".join(lines))
         answer = self._answer(folder)

@@ -61,8 +61,8 @@ def pair(form: str, folder: Path) -> tuple[Any, Any]:
         truth, run = NAMES[detail]
         return TABLES[kind](columns(QRELS, *truth)), TABLES[kind](columns(RUN, *run))
     if form == "tuples":
-        truths = [ir_measures.Qrel(*row) for row in rows(QRELS)]
-        return iter(truths), (ir_measures.ScoredDoc(*row) for row in rows(RUN))
+        qrels = [ir_measures.Qrel(*row) for row in rows(QRELS)]
+        return iter(qrels), (ir_measures.ScoredDoc(*row) for row in rows(RUN))
     if form == "own tuples":
         Judgment, Hit = (
             namedtuple("Judgment", "qid docno rel"),

@@ -25,7 +25,7 @@ def perfect(worth):
 
 
 def mean_judgments(algorithm, items, k, noise, runs, *, infer=True):
-    """Over random truths, given in the order of a prior: true scores plus noise times n."""
+    """Over random true orders, given in the order of a prior: true scores plus noise times n."""
     random = np.random.default_rng(0)
     counts = []
     for _ in range(runs):

@@ -130,7 +130,7 @@ def each(arrays: Arrays) -> list[tuple[Floats, Floats]]:
 
 
 def expected(path: Path) -> dict[str, dict[str, float]]:
-    """trec_eval's output: a measure, a topic and a value a line."""
+    """trec_eval's output: a measure, a topic and a value on each line."""
     values: dict[str, dict[str, float]] = {}
     for line in path.read_text().splitlines():
         name, topic, value = line.split()

@@ -357,7 +357,7 @@ def test_bounds_of_losses_that_a_system_without_results_would_meet_are_refused(
 
 
 def test_what_a_system_without_results_has_is_measured_on_the_compared_queries() -> None:
-    """Of half of these queries there is nothing to find, so that no result is no loss."""
+    """Half of these queries have nothing to find, so that an empty result loses nothing."""
     truth = {f"q{number}": {"a": number % 2} for number in range(40)}
     good = {query: {"a": 1.0} for query in truth}
     one = {"q1": {"a": 1.0}}

@@ -61,7 +61,7 @@ def test_randomization_of_twenty_queries_is_exact() -> None:
 
 @pytest.mark.parametrize("size", [30, 36])
 def test_randomization_of_whole_numbers_is_exact(size: int) -> None:
-    """Sums of whole numbers are counted by adding one number after the other to a table."""
+    """Sums of integers are counted by adding one number after the other to a table."""
     differences = np.random.default_rng(size).integers(-3, 6, size)
     reach = int(np.abs(differences).sum())
     ways = np.zeros(2 * reach + 1)
@@ -316,7 +316,7 @@ def test_the_t_test_of_differences_without_spread() -> None:
 
 
 def share_of_whole_numbers(values: np.ndarray) -> float:
-    """The randomization test of whole numbers: a table of how often each sum comes up."""
+    """The randomization test of integers: a table of how often each sum comes up."""
     reach = int(np.abs(values).sum())
     ways = np.zeros(2 * reach + 1)
     ways[reach] = 1
@@ -357,7 +357,7 @@ def test_the_first_seed_is_0() -> None:
 
 
 def test_wilcoxon_with_ties_is_exact_up_to_36_queries() -> None:
-    magnitudes = np.repeat(np.arange(1, 13), 3) / 10  # three of each: ranks are whole numbers
+    magnitudes = np.repeat(np.arange(1, 13), 3) / 10  # three of each: ranks are integers
     signs = np.where(np.random.default_rng(3).random(36) < 0.3, -1, 1)
     differences = magnitudes * signs
     ranks = (np.repeat(np.arange(12), 3) * 3 + 2) * signs

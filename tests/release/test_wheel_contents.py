@@ -7,6 +7,7 @@ from tests.release.wheel_contents import problems
 
 GOOD = (
     "podium/__init__.py",
+    "podium/__init__.pyi",
     "podium/py.typed",
     "podium/studio/locale/de/LC_MESSAGES/podium.po",
     "podium/studio/web/static/built/judge.js",
@@ -37,6 +38,7 @@ def test_only_the_package_belongs_in_it(tmp_path: Path) -> None:
 
 def test_it_has_the_pages_the_languages_and_the_types(tmp_path: Path) -> None:
     assert problems(wheel(tmp_path, GOOD[0], GOOD[-1])) == [
+        "podium/__init__.pyi is missing",
         "podium/py.typed is missing",
         "podium/studio/locale/de/LC_MESSAGES/podium.po is missing",
         "podium/studio/web/static/built/judge.js is missing",

@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 
 NEEDED = (
+    "podium/__init__.pyi",
     "podium/py.typed",
     "podium/studio/locale/de/LC_MESSAGES/podium.po",
     "podium/studio/web/static/built/judge.js",

@@ -98,7 +98,7 @@ def import_clicks(
         events: With a ranking log: files of JSON lines with ``search_id``, ``document_id``,
             ``action`` and ``time``, or UBI's events.
         columns: With a table: to columns of ours the source's names for them.
-        application: Of UBI: only the records of this application.
+        application: Only the records of this application of UBI.
         actions: To names of actions of the source ``click``, ``impression``, ``add_to_cart`` or
             ``purchase``.
         rules: What is left out.

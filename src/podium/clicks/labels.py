@@ -58,7 +58,7 @@ class ClickLabels:
 
         Args:
             kind: What a label is.
-            k: Of ``"top"``, how many documents are in order.
+            k: How many documents ``"top"`` puts in order.
             least_shown: Leave out documents that were shown less often.
             names: To the texts of queries their ids; others are left out.
         """

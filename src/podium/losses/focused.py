@@ -57,7 +57,7 @@ class Focused(Loss):
 
     Attributes:
         list_loss: Evaluated on the top k documents alone.
-        pair_loss: Of the losses over pairs, only the pairs across the edge of the top k count; any
+        pair_loss: The loss over pairs. Only the pairs across the edge of the top k count; any
             other loss is given label 1 for the top k and 0 for the rest.
         beta: The weight of the list term, from 0 to 1.
         k: How many documents are the top, ties with the last included; or None for all above the

@@ -34,12 +34,12 @@ def _lambda_loss(
     """One query's loss.
 
     Args:
-        scores: Of the documents.
-        labels: Of the documents.
+        scores: The scores of the documents.
+        labels: The labels of the documents.
         gradient: Arrives as zeros.
         curvature: Arrives as zeros.
         steepness: The factor of differences of scores.
-        gains: Of each grade; if empty, ``2^label - 1``, or the labels if ``linear``.
+        gains: The gain of each grade; if empty, ``2^label - 1``, or the labels if ``linear``.
         linear: Whether labels are gains.
         utility: A row for each position and one of zeros: its discount, or if there are more
             columns the utility of each grade there.

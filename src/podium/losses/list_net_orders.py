@@ -32,8 +32,8 @@ def whole_orders(
     add up to that of whole orders. Bits of S are documents in order of score.
 
     Args:
-        scores: Of the documents.
-        labels: Of the documents.
+        scores: The scores of the documents.
+        labels: The labels of the documents.
         gradient: Arrives as zeros.
         curvature: Arrives as zeros.
         k: The top whose labels count.

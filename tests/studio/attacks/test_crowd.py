@@ -1,4 +1,4 @@
-"""Completion codes are for work that was done, and workers' accounts for nothing else."""
+"""Completion codes are for work that was done, and workers' accounts only for that."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def test_fewer_people_than_a_pair_needs_are_told_and_helped(engine, judge):
     )
     count, after = owner.judge_all()
     assert (after["state"], after["problems"]) == ("blocked", [problem])
-    assert after["wait_seconds"] > 0  # it may be mended: ask again
+    assert after["wait_seconds"] > 0  # it may be fixed: ask again
     assert told(owner) == [problem]
     # The manager lowers the overlap, though there are judgments: what was said stands.
     assert count == len(log(engine)) > 0
@@ -188,7 +188,7 @@ def test_both_pages_say_it(engine, person_browser, judge):
         "2 people are needed, and only 1 can judge"
         in dashboard.locator(".notice.warn").inner_text()
     )
-    # Mended in the settings, the page goes on by itself.
+    # Fixed in the settings, the page goes on by itself.
     dashboard.goto(f"/projects/{project}/settings")
     dashboard.get_by_label("People per overlapping task").fill("1")
     dashboard.get_by_role("button", name="Save").click()

@@ -92,7 +92,7 @@ def test_three_people_find_the_hidden_order(postgres, browser):
         for n, (name, of) in enumerate(found.items())
     ]
     in_transaction(engine, lambda c: add_queries(c, project_row(c, project), entries))
-    truths = {name: Truth(of, seed) for seed, (name, of) in enumerate(found.items())}
+    orders = {name: Truth(of, seed) for seed, (name, of) in enumerate(found.items())}
 
     with serving(Settings(database=database), job_child=True) as address:
         contexts = [signed_in(browser, engine, address, person) for person in people]
@@ -105,7 +105,7 @@ def test_three_people_find_the_hidden_order(postgres, browser):
                 if not tab.accepts():
                     continue
                 count += 1
-                key = truths[tab.part("query")].key(*tab.titles())
+                key = orders[tab.part("query")].key(*tab.titles())
                 if count % PAUSE_EVERY == 0:
                     tab.page.keyboard.press("p")
                     assert tab.screen == "break"
@@ -121,7 +121,7 @@ def test_three_people_find_the_hidden_order(postgres, browser):
     queries = reading(engine, lambda c: c.execute(select(ProjectQuery.__table__)).all())
     for query in queries:
         state = Judges(engine).state(project, query.id)
-        assert state.mode.session.result().top == truths[query.text].top  # type: ignore[attr-defined]
+        assert state.mode.session.result().top == orders[query.text].top  # type: ignore[attr-defined]
     log = reading(engine, lambda c: c.execute(select(LogEntry.__table__)).all())
     kinds = Counter(entry.kind for entry in log)
     assert undone > 3
