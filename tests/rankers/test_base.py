@@ -20,6 +20,7 @@ from podium.rankers import CascadeRanker, LinearRanker, Ranker, TreeRanker, load
 from podium.rankers.base import FitInterrupted, NotFittedError, nested_rankers
 from podium.rankers.storage import archive_bytes, read_archive
 from podium.rankers.training_data import has_preference, in_memory, query_blocks
+from tests.fresh_interpreter import loaded
 from tests.rankers.made_up import made_up
 from tests.rankers.one_feature import OneFeature, Recording, by_hand
 
@@ -311,3 +312,10 @@ def test_measures_that_are_not_means_do_not_choose_iterations(measure: str) -> N
     with pytest.raises(ArgumentError, match="is not a mean over queries"):
         LinearRanker("ListNet()", measure=measure).fit(data, eval_set=data)
     LinearRanker("ListNet()", measure=measure).fit(data)
+
+
+def test_a_ranker_is_loaded_before_its_class_is_imported(tmp_path: Path) -> None:
+    LinearRanker("ListNet()").fit([[1.0], [2.0]], [0, 1], group=[2]).save(tmp_path / "saved")
+    # In a process of its own, for its class is imported here.
+    code = f"from podium import load_ranker; load_ranker({str(tmp_path / 'saved')!r})"
+    assert "podium.rankers.linear" in loaded(code)

@@ -7,6 +7,7 @@ import tempfile
 from io import BytesIO
 from pathlib import Path
 
+from podium import rankers
 from podium.errors import DataError
 from podium.rankers.base import Ranker
 from podium.rankers.storage import is_packed_folder, read_archive, unpack_folder
@@ -29,17 +30,21 @@ def load_ranker(source: str | os.PathLike[str] | BytesIO) -> Ranker:
     elif Path(source).is_dir():
         return _load_text_ranker(Path(source))
     archive = read_archive(source)
-    kind = Ranker.KINDS.get(archive.kind)
     try:
-        if kind is None:
-            raise KeyError(archive.kind)
-        return kind.from_archive(archive)
+        return _kind(archive.kind).from_archive(archive)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(
             f"is not a ranker of this Podium ({error})",
             path=None if isinstance(source, BytesIO) else source,
             hint="Train and save it again.",
         ) from error
+
+
+def _kind(name: str) -> type[Ranker]:
+    """Return a class of rankers; those of this package are imported on first use."""
+    if name in rankers.__all__:
+        getattr(rankers, name)
+    return Ranker.KINDS[name]
 
 
 def _load_text_ranker(folder: Path) -> Ranker:
