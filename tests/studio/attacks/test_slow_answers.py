@@ -1,4 +1,4 @@
-"""Answers that never end, of the servers that the studio asks: each read ends, the answer does not."""
+"""Answers that never end, of servers that the studio asks: each read ends, the answer does not."""
 
 from __future__ import annotations
 
