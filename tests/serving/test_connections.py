@@ -181,7 +181,10 @@ def test_large_bodies_on_their_way_do_not_fill_the_memory(tmp_path, monkeypatch)
     length = 3 << 20
     request = b"POST /rank HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % length
     small = json.dumps(rank_body(rows()[:20]))
-    with serving(ServingSettings(models=(parse_model(str(path)),))) as address, ExitStack() as stack:
+    with (
+        serving(ServingSettings(models=(parse_model(str(path)),))) as address,
+        ExitStack() as stack,
+    ):
         port = int(address.rpartition(":")[2])
         connections = [stack.enter_context(connection(port)) for _ in range(2)]
         connections[0].sendall(request + b" " * (length - 1))
