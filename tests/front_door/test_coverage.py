@@ -62,7 +62,7 @@ def test_runs_of_which_nothing_is_judged_are_refused(mistake: str) -> None:
         lambda: podium.evaluate("nDCG@10", TRUTH, REFUSED[mistake]),
         lambda: compare("nDCG@10", TRUTH, {"old": GOOD, "new": REFUSED[mistake]}),
     ):
-        with pytest.raises(DataError, match="Compare the (document|query) ids"):
+        with pytest.raises(DataError, match=r"Compare the (document|query) ids"):
             refused()
 
 
