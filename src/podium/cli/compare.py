@@ -105,7 +105,7 @@ def compare_command(
     *,
     reading: Reading,
 ) -> None:
-    """Compare systems: means, intervals, tests, effect sizes, and whether the result is coherent.
+    """Compare systems: means, intervals, tests, effects, and whether results are coherent.
 
     A result is coherent if other sensible gains and discounts of DCG agree with it.
     """

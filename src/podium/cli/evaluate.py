@@ -111,7 +111,7 @@ def evaluate_command(
     *,
     reading: Reading,
 ) -> None:
-    """Evaluate rankings.
+    """Evaluate rankings by any measure and any tool's conventions.
 
     Three ways: judgments and runs (`podium evaluate judged.qrels bm25.run`), a data set with a
     file of scores (`podium evaluate test.txt --scores predicted.txt`), or a table that has labels
