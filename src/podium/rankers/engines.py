@@ -422,12 +422,13 @@ class _XGBoost(Booster):
         return read_xgboost(self.dump(), count)
 
 
-def import_engine(name: str, extra: str = "trees") -> Any:
+def import_engine(name: str) -> Any:
     """Import a training library whose threads wait without spinning, to leave the cores free."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         return __import__(name)
     except ImportError as error:
+        extra = "xgboost-cpu" if name == "xgboost" else "trees"
         raise MissingPackageError(name, extra=extra) from error
 
 
