@@ -144,8 +144,11 @@ class _LightGBM(Booster):
         known = cls._main_of()
         for name, value in parameters.items():
             if name not in known:
-                usable = [each for each, main in known.items() if main not in LIGHTGBM_REJECTED]
-                raise unknown_name("LightGBM parameter", name, [*RANKER_PARAMETERS, *usable])
+                usable = {
+                    each: main for each, main in known.items() if main not in LIGHTGBM_REJECTED
+                }
+                own = {each: each for each in RANKER_PARAMETERS}
+                raise unknown_name("LightGBM parameter", name, usable | own)
             if isinstance(value, str) and re.search(r"\s", value):
                 raise ArgumentError(
                     f"{name} is {value!r}, which LightGBM would split at spaces",
