@@ -36,8 +36,7 @@ system: ## Debian's packages that tests and benchmarks need: PostgreSQL 15, Chro
 engines: ## OpenSearch and Solr for tests, in .engines; needs no .venv
 	$(PYTHON) -m tests.engines.install
 
-# PyTorch is pinned: its CUDA build is large and is to be installed once. The peers have
-# xgboost-cpu, so the extra trees, which would bring CUDA again, is not asked for.
+# PyTorch is pinned: its CUDA build is large and is to be installed once.
 # uv resolves these extras in seconds where pip takes minutes; pip, where only pip knows the registry.
 # Modules are compiled when they are first imported: most of PyTorch's never are.
 DEVELOPMENT := 'torch==2.13.0' --editable '.[dev,peers,rankers,tuning,text,cluster,clicks,export,serving,mlflow]'

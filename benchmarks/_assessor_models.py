@@ -32,7 +32,7 @@ BI_ENCODER, LANGUAGE_MODEL = "minilm", "smollm2"
 _CUTS = (0.4, 0.55, 0.7)
 """Cosines between one grade and the next, chosen before any label was seen."""
 _SOFTNESS = 0.05
-_YES_OR_NO = """
+YES_OR_NO = """
 name = "answers-the-query"
 version = 2
 task = "grade"
@@ -55,8 +55,8 @@ def main() -> None:
     if _missing(data):  # its passages take minutes to embed
         with _bi_encoder(data) as address:
             _judge(data, address, BI_ENCODER, "grades", per_query=None, connections=2)
-    with _language_model() as address:
-        rubric = parse_rubric(_YES_OR_NO)
+    with language_model() as address:
+        rubric = parse_rubric(YES_OR_NO)
         _judge(data, address, LANGUAGE_MODEL, rubric, per_query=4, connections=1)
 
 
@@ -141,7 +141,7 @@ def _embedded(texts: list[str]) -> Doubles:
 
 
 @contextmanager
-def _language_model() -> Iterator[str]:
+def language_model() -> Iterator[str]:
     """Serve SmolLM2 with llama.cpp's server."""
     import xllamacpp
 
@@ -153,7 +153,7 @@ def _language_model() -> Iterator[str]:
     parameters.model.path = str(Path(package.origin).parent / "SmolLM2-135M-Instruct.Q4_1.gguf")
     parameters.n_ctx = 2048
     parameters.n_parallel = 1
-    parameters.cpuparams.n_threads = 2
+    parameters.cpuparams.n_threads = 1  # more wait for each other where cores are shared
     parameters.port = 0
     server = xllamacpp.Server(parameters)
     yield f"{server.listening_address}/v1"

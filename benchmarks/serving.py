@@ -5,8 +5,8 @@ on this machine, interleaved with the same model called in this process (a) and 
 FastAPI handler of the same payload (b): one that declares the payload, which FastAPI parses and
 validates, and, for comparison, one that only reads the bytes. Then the engines that score each kind
 of ranker; the memory of a process over many requests; the requests per second of two processes
-beside two of the empty handler, under load from wrk; and how often drift is reported, where there
-is some and where not.
+beside two of the empty handler, under load from wrk; how often drift is reported, where there is
+some and where not; and honest requests beside hostile ones.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks._drift_rates import drift_rates
+from benchmarks._hostile_traffic import serve_beside_hostile_traffic
 from benchmarks._no_skew import check_no_skew
 from benchmarks._report import Report, median_seconds, wants_quick
 from benchmarks._search_speed import check_search_speed
@@ -52,6 +53,7 @@ def main() -> None:
         _one_process(report, trees, ranker, rows, *((300, 2_000) if quick else (3000, 200_000)))
         _throughput(report, ranker, rows, 1 if quick else 10)
     drift_rates(report, 40 if quick else 1000)
+    serve_beside_hostile_traffic(report, 0.25 if quick else 30)
     if not quick:  # engines take a minute to start
         check_no_skew(report, documents=15_000, queries=1000)
         check_search_speed(report, documents=15_000, queries=200, repeats=5)

@@ -3,10 +3,11 @@
     python -m benchmarks.studio [--quick]
 
 Simulated assessors judge over loopback sockets, on a PostgreSQL server of their own that writes
-every commit to disk. Servers, database and assessors share the machine's cores. Beside them, in
-the same run and in turn, pgbench does the same statements without a web server. Then they judge
-while the server is busy with other things, and while servers and the database are killed. Last, how
-soon Chromium shows the next pair after a key, with the server next door and far away.
+every commit to disk. Servers, database and assessors share the machine's cores. Beside them, in the
+same run and in turn, pgbench does the same statements without a web server. Then they judge while
+the server is busy with other things, beside hostile traffic, and while servers and the database are
+killed. Last, how soon Chromium shows the next pair after a key, with the server next door and far
+away.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import text
 
+from benchmarks._hostile_traffic import judge_beside_hostile_traffic
 from benchmarks._judging_speed import milliseconds_to_the_next_pair
 from benchmarks._report import Report, wants_quick
 from benchmarks._studio_crowd import Crowd
@@ -64,6 +66,7 @@ def main() -> None:
         _load(report, postgres, size)
         _next_task(report, postgres, 60 if quick else 1000)
         _disturbed(report, postgres, size, quick)
+        judge_beside_hostile_traffic(report, postgres, 0.25 if quick else 30)
     _faults(report, quick)
     if not quick:  # each answer takes two seconds, as people do
         _in_the_browser(report)

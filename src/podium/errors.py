@@ -90,3 +90,7 @@ class MissingPackageError(PodiumError, ImportError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), extra=self.extra), (self.name,)
+
+
+class CoverageWarning(UserWarning):
+    """A ranking has no documents for some judged queries, or many that are not judged."""

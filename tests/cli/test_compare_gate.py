@@ -172,6 +172,8 @@ def test_warnings_are_in_the_terminal_the_pipe_json_markdown_and_html(tmp_path: 
     )
     undecided = "queries, as losses beyond the bound may be in none of them; about 299 are needed."
     warnings = [
+        "old: 1 of 7 judged queries have no documents, and are left out.",
+        "new: 1 of 7 judged queries have no documents, and are left out.",
         "1 of 7 queries are left out: no value for one of the systems.",
         f"nDCG@1 >= baseline - 0.01, new: cannot be decided with 6 {undecided}",
         "nDCG@1 >= baseline - 0.01 in each kind, new, kind=news: cannot be decided with 5 "

@@ -1,16 +1,20 @@
 """What a terminal shows: whole values at 80 columns, help by -h, completion, no traceback."""
 
+import ast
 import json
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+import typer
 from rich.progress import Progress
 
+from podium.cli import _COMMANDS, app
 from podium.cli.progress import byte_progress, stage_progress
 from podium.data import read_letor
 from podium.measures import evaluate
@@ -177,3 +181,22 @@ def test_no_bar_is_started_without_a_terminal(
     monkeypatch.setattr(Progress, "stop", lambda _bar: pytest.fail("a bar was shown"))
     with progress():
         pass
+
+
+def test_the_help_lists_commands_without_importing_them() -> None:
+    code = (
+        "import sys; from podium.cli import app\n"
+        "try: app(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print([name for name in sys.modules if name.startswith('podium.cli.')])"
+    )
+    imported = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
+    names = ["podium.cli.failing", "podium.cli.hints", "podium.cli.text"]
+    assert sorted(ast.literal_eval(imported.decode().splitlines()[-1])) == names
+
+
+@pytest.mark.parametrize("name", [name for group in _COMMANDS.values() for name in group])
+def test_the_help_says_of_a_command_what_its_own_help_begins_with(name: str) -> None:
+    summary = next(group[name][1] for group in _COMMANDS.values() if name in group)
+    command = typer.main.get_command(app).get_command(None, name)
+    assert " ".join(command.help.split("\n\n")[0].split()) == summary

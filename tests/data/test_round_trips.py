@@ -36,6 +36,7 @@ CONTENTS: dict[str, st.SearchStrategy[Any]] = {
     "prefs": some.preference_levels(),
     "qrels-prefs": some.preference_levels(subgroups=False),
     "jsonl": some.candidate_lists,
+    "workbench": some.judgments(ids=some.unicode_strings),
     "qrels-parquet": some.judgments(ids=some.unicode_strings),
     "run-parquet": some.rankings(ids=some.unicode_strings),
     "pairs-parquet": some.preferences(ids=some.unicode_strings),

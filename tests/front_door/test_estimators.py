@@ -35,6 +35,7 @@ def test_engine_parameters_as_keywords() -> None:
     ("arguments", "message"),
     [
         ({"num_leafs": 63}, "There is no LightGBM parameter 'num_leafs'. Did you mean: num_leaves"),
+        ({"n_estimatorz": 63}, "Did you mean: n_estimators"),
         ({"engine": "xgboost", "max_dept": 3}, "There is no XGBoost parameter 'max_dept'"),
         ({"objective": "lambdarank"}, "Give the ranker a loss"),
         ({"n_jobs": 2}, "PODIUM_THREADS"),

@@ -185,9 +185,12 @@ def test_each_requirement_is_the_one_sided_test_of_its_differences() -> None:
         mean_above(ndcg5[:, 1] - 0.95 * ndcg5[:, 0], 0.0, 0.05, -0.95 * ndcg5[:, 0].max()),
         mean_above(ap[:, 1], 0.6, 0.05, 0.0),
     ]
-    for result, test in zip(decision.results, expected, strict=True):
-        assert result.value == pytest.approx(test.mean)
-        assert result.limit == pytest.approx(test.low)
+    # A percentage is shown as a difference from the baseline, too.
+    shifts = [0.0, 0.0, -0.05 * ndcg5[:, 0].mean(), 0.0]
+    for result, test, shift in zip(decision.results, expected, shifts, strict=True):
+        assert result.value == pytest.approx(test.mean + shift)
+        assert result.limit == pytest.approx(test.low + shift)
+        assert result.bound == pytest.approx(result.requirement.offset + shift)
         assert result.p_value == result.corrected == pytest.approx(test.p_value)
         assert result.shown == (test.p_value < 0.05)
     assert decision.ships == {"s1": True}

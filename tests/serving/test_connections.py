@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import json
 import resource
 import socket
 import time
 from contextlib import ExitStack, contextmanager, suppress
 
+import httpx2
 import pytest
 from fastapi import FastAPI, Request
 
 from benchmarks._serving_processes import resident_bytes
 from podium import http_limits
+from podium.serving import ServingSettings, gateway
+from podium.serving.settings import parse_model
 from tests.app_thread import serving_app
-from tests.serving.service import command, trees
+from tests.serving.service import command, rank_body, rows, serving, trees
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n"
@@ -169,3 +173,27 @@ def test_the_command_answers_beside_2050_connections_and_headers_without_end(tmp
         assert resident_bytes(service.process.pid) - before < 32 << 20
         cut = {event["reason"] for event in service.events() if event["event"] == "connections cut"}
     assert cut == {"head too large", "head too slow", "too many from one address"}
+
+
+def test_large_bodies_on_their_way_do_not_fill_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(gateway, "MOST_INCOMPLETE", 4 << 20)
+    path = tmp_path / "m.podium"
+    trees().save(path)
+    length = 3 << 20
+    request = b"POST /rank HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % length
+    small = json.dumps(rank_body(rows()[:20]))
+    with (
+        serving(ServingSettings(models=(parse_model(str(path)),))) as address,
+        ExitStack() as stack,
+    ):
+        port = int(address.rpartition(":")[2])
+        connections = [stack.enter_context(connection(port)) for _ in range(2)]
+        connections[0].sendall(request + b" " * (length - 1))
+        time.sleep(0.5)  # it is there before the other
+        connections[1].sendall(request + b" " * (length - 1))
+        assert status(connections[1]) == 503
+        assert httpx2.post(f"{address}/rank", content=small, timeout=60).status_code == 200
+        connections[0].sendall(b" ")
+        assert status(connections[0]) == 400  # spaces are not JSON, but all of them were read
+        again = httpx2.post(f"{address}/rank", content=b" " * length, timeout=60)
+        assert again.status_code == 400

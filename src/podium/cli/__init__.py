@@ -10,51 +10,151 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 import podium
 from podium.cli.failing import one_line_errors
 from podium.errors import ArgumentError
 
 _COMMANDS = {
-    "convert": "podium.cli.convert:convert_command",
-    "describe": "podium.cli.describe:describe_command",
-    "judge": "podium.cli.judge:judge_command",
-    "audit": "podium.cli.audit:audit_command",
-    "simulate": "podium.cli.simulate:simulate_command",
-    "train": "podium.cli.train:train_command",
-    "reproduce": "podium.cli.reproduce:reproduce_command",
-    "predict": "podium.cli.train:predict_command",
-    "tune": "podium.cli.tune:tune_command",
-    "evaluate": "podium.cli.evaluate:evaluate_command",
-    "compare": "podium.cli.compare:compare_command",
-    "plan": "podium.cli.plan:plan_command",
-    "explain": "podium.cli.explain:explain_command",
-    "importance": "podium.cli.importance:importance_command",
-    "card": "podium.cli.card:card_command",
-    "export": "podium.cli.export:export_command",
-    "verify": "podium.cli.verify:verify_command",
-    "deploy": "podium.cli.deploy:app",
-    "serve": "podium.cli.serve:serve_command",
-    "features": "podium.cli.features:app",
-    "clicks": "podium.cli.clicks:app",
-    "drift": "podium.cli.drift:drift_command",
-    "utility": "podium.cli.utility:app",
-    "studio": "podium.cli.studio:app",
+    "Judge": {
+        "judge": (
+            "podium.cli.judge:judge_command",
+            "Judge documents pair by pair with the keyboard, until each query's top k is in order.",
+        ),
+        "audit": (
+            "podium.cli.audit:audit_command",
+            "Audit a language model: may it judge in the place of a person, and for what?",
+        ),
+        "simulate": (
+            "podium.cli.simulate:simulate_command",
+            "Plan a judging project: how many judgments, hours and people it takes.",
+        ),
+        "studio": (
+            "podium.cli.studio:app",
+            "Judge with a team in the browser; without a command, a demonstration in this folder.",
+        ),
+    },
+    "Learn": {
+        "train": (
+            "podium.cli.train:train_command",
+            "Train a ranker: a model by name, a loss with a scorer, or with --text a transformer.",
+        ),
+        "tune": (
+            "podium.cli.tune:tune_command",
+            "Choose parameters on validation queries, and save the best ranker.",
+        ),
+        "predict": (
+            "podium.cli.train:predict_command",
+            "Score documents with a saved ranker: one score per line, or a TREC run.",
+        ),
+        "explain": (
+            "podium.cli.explain:explain_command",
+            "Explain why a document is above another, and what would swap them.",
+        ),
+        "importance": (
+            "podium.cli.importance:importance_command",
+            "Measure what is lost when a feature is permuted within queries.",
+        ),
+        "card": (
+            "podium.cli.card:card_command",
+            "Write a model card or a data card, as Markdown or as an HTML page.",
+        ),
+        "reproduce": (
+            "podium.cli.reproduce:reproduce_command",
+            "Train a recorded run again, and say whether ranker and measures are the same.",
+        ),
+    },
+    "Measure": {
+        "evaluate": (
+            "podium.cli.evaluate:evaluate_command",
+            "Evaluate rankings by any measure and any tool's conventions.",
+        ),
+        "compare": (
+            "podium.cli.compare:compare_command",
+            "Compare systems: means, intervals, tests, effects, and whether results are coherent.",
+        ),
+        "plan": (
+            "podium.cli.plan:plan_command",
+            "Plan a comparison: how many queries it takes, or which documents to judge next.",
+        ),
+        "drift": (
+            "podium.cli.drift:drift_command",
+            "Compare each feature of today's rankings with the training data.",
+        ),
+        "utility": (
+            "podium.cli.utility:app",
+            "Gains and discounts from preferences between rankings.",
+        ),
+    },
+    "Ship": {
+        "export": (
+            "podium.cli.export:export_command",
+            "Write a ranker in another engine's format, with rows that prove its scores.",
+        ),
+        "verify": (
+            "podium.cli.verify:verify_command",
+            "Score the golden rows of an export, and explain every difference.",
+        ),
+        "deploy": (
+            "podium.cli.deploy:app",
+            "Versions of a ranker in a running engine: put, list, switch, roll back, delete.",
+        ),
+        "serve": (
+            "podium.cli.serve:serve_command",
+            "Serve rankers over HTTP: the Open Inference Protocol, and /rank with named features.",
+        ),
+    },
+    "Data": {
+        "convert": (
+            "podium.cli.convert:convert_command",
+            "Convert between formats, or to a folder of shards (a TARGET without an ending).",
+        ),
+        "describe": (
+            "podium.cli.describe:describe_command",
+            "Summarize a file: queries, labels, documents per query, ranges of features.",
+        ),
+        "features": (
+            "podium.cli.features:app",
+            "Definitions of features, and data sets that follow them.",
+        ),
+        "clicks": (
+            "podium.cli.clicks:app",
+            "Logs of searches and clicks: one more assessor, cheap, plentiful and biased.",
+        ),
+    },
 }
-"""Every command: its function, or an application with several commands."""
+"""For each group of the help: every command's function, or application with several commands, and
+what the help says of it, so that listing commands imports none of them."""
+
+_TARGETS = {name: target for group in _COMMANDS.values() for name, (target, _) in group.items()}
 
 
 class _LazyCommands(TyperGroup):
-    """Commands that are imported on first use."""
+    """Commands that are imported on first use, and not to be listed."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._listed: dict[str, TyperCommand] = {}
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self._listed = {
+            name: TyperCommand(name, help=summary, rich_help_panel=group)
+            for group, commands in _COMMANDS.items()
+            for name, (_, summary) in commands.items()
+        }
+        super().format_help(ctx, formatter)
+        self._listed = {}
 
     def list_commands(self, _ctx: Any) -> list[str]:
-        return list(_COMMANDS)
+        return list(_TARGETS)
 
     def get_command(self, _ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in _COMMANDS:
+        if cmd_name in self._listed:
+            return self._listed[cmd_name]
+        if cmd_name not in _TARGETS:
             return None
-        module, _, name = _COMMANDS[cmd_name].partition(":")
+        module, _, name = _TARGETS[cmd_name].partition(":")
         target = getattr(import_module(module), name)
         command: Any
         if isinstance(target, typer.Typer):

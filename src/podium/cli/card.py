@@ -38,7 +38,7 @@ def card_command(
     *,
     reading: Reading,
 ) -> None:
-    """Write a model card, or a data card, from what is known: as Markdown, or as an HTML page.
+    """Write a model card or a data card, as Markdown or as an HTML page.
 
     The model card has the parameters and the features; with DATA also measures with intervals, the
     importance of features, what the data are, and limits. The data card has labels, features and

@@ -6,10 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Final, Literal
+from warnings import catch_warnings
 
 import typer
 
-from podium.cli.evaluate import ConventionName, Measure, Truth, read_systems
+from podium.cli.evaluate import (
+    ConventionName,
+    JudgedOnly,
+    Measure,
+    Truth,
+    read_systems,
+    resolved,
+)
 from podium.cli.failing import one_line_errors
 from podium.cli.options import JsonOutput
 from podium.cli.outputs import require_other_file
@@ -22,7 +30,7 @@ from podium.data import Judgments, Rankings
 from podium.data.files import open_write
 from podium.data.pool import read_texts
 from podium.data.preferences import Preferences
-from podium.errors import ArgumentError, DataError
+from podium.errors import ArgumentError, CoverageWarning, DataError
 from podium.measures import Conventions, compare, require, slice_differences
 from podium.measures.comparison.decision import Requirement
 from podium.measures.comparison.details import Details
@@ -33,7 +41,6 @@ from podium.measures.comparison.single_queries import hard_queries, moved_lists
 from podium.measures.comparison.slice_differences import search_slices
 from podium.measures.comparison.statistics import TestName
 from podium.measures.comparison.unjudged import unjudged_bounds
-from podium.measures.presets import resolve_measures
 
 _TEST: Final = "randomization"
 _WRITERS = {".html": as_html, ".md": as_markdown, ".tex": as_latex, ".json": as_json}
@@ -85,12 +92,13 @@ def compare_command(
         str | None,
         typer.Option(help="Which of several planned looks this is: 2/5 shares out the level."),
     ] = None,
+    judged_only: JudgedOnly = False,
     machine: MachineLabels = None,
     as_json_output: JsonOutput = False,
     *,
     reading: Reading,
 ) -> None:
-    """Compare systems: means, intervals, tests, effect sizes, and whether the result is coherent.
+    """Compare systems: means, intervals, tests, effects, and whether results are coherent.
 
     A result is coherent if other sensible gains and discounts of DCG agree with it.
     """
@@ -102,7 +110,18 @@ def compare_command(
             measures or [],
             [Requirement.parse(text) for text in require or []],
             output or [],
-            _Asked(conventions, test, seed, slices, topics, documents, level, look, machine),
+            _Asked(
+                conventions,
+                judged_only,
+                test,
+                seed,
+                slices,
+                topics,
+                documents,
+                level,
+                look,
+                machine,
+            ),
             reading,
             as_json_output=as_json_output,
         )
@@ -113,6 +132,7 @@ class _Asked:
     """Options that are passed on as they are."""
 
     conventions: str | None
+    judged_only: bool
     test: TestName
     seed: int
     slices: str | None
@@ -164,8 +184,7 @@ def _compare(
             truth,
             asked.machine,
             read_systems(runs),
-            measures or ["nDCG@10"],
-            asked.conventions,
+            *resolved(measures or ["nDCG@10"], asked.conventions, judged_only=asked.judged_only),
             reading,
             differences=True,
             as_json=as_json_output,
@@ -178,27 +197,29 @@ def _compare(
         judged = reading.truth(truth)
         default = ["ppref"] if isinstance(judged, Preferences) else ["nDCG@10"]
         names = [*measures, *(each.name for each in requirements)] or default
-        parsed, conventions = resolve_measures(names, asked.conventions)
-        comparison = compare(
-            parsed,
-            judged,
-            systems,
-            conventions=conventions,
-            test=asked.test,
-            random_state=asked.seed,
-        )
+        parsed, conventions = resolved(names, asked.conventions, judged_only=asked.judged_only)
+        # It is among the comparison's own.
+        with catch_warnings(action="ignore", category=CoverageWarning):
+            comparison = compare(
+                parsed,
+                judged,
+                systems,
+                conventions=conventions,
+                test=asked.test,
+                random_state=asked.seed,
+            )
         details = complete = _details(comparison, requirements, asked)
         # Single queries are for whoever reads a report, not for a terminal.
         if (output or as_json_output) and isinstance(judged, Judgments):
             complete = _with_queries(details, comparison, judged, systems, conventions, asked)
+    for path in output:  # first: whoever reads what is printed may stop early
+        with open_write(path) as write:
+            write(_WRITERS[Path(path).suffix](comparison, complete).encode())
     if as_json_output:
         typer.echo(as_json(comparison, complete))
     else:
         _print(comparison)
         _print_details(details)
-    for path in output:
-        with open_write(path) as write:
-            write(_WRITERS[Path(path).suffix](comparison, complete).encode())
     if details.decision is not None and not details.decision.shown:
         raise typer.Exit(1)
 
@@ -277,10 +298,14 @@ def _print(comparison: Comparison) -> None:
         "test": comparison.test,
         "conventions": comparison.conventions,
     }
-    columns = _SHORT if terminal else (*HEADINGS, *facts)
+    depth = comparison.coverage[comparison.baseline].depth
+    columns = _SHORT if terminal else (*HEADINGS, "answered", f"judged@{depth}", *facts)
     rows, bold = [], []
     for row in comparison.rows():
         cells = dict(zip(HEADINGS, row, strict=True)) | facts
+        coverage = comparison.coverage[cells["system"]]
+        cells["answered"] = f"{coverage.answered}/{coverage.queries}"
+        cells[f"judged@{depth}"] = f"{coverage.share:.4f}"
         bold.append(cells["difference"].endswith("*"))
         if not terminal:  # a number for programs; the star stands for the p beside it
             cells["difference"] = cells["difference"].rstrip("*")

@@ -57,11 +57,11 @@ def drift_command(
     if yesterday is not None:
         earlier["yesterday"] = _sample(yesterday, model, ranker, reading)
     reports = {name: compare_samples(sample, now, level=level) for name, sample in earlier.items()}
-    for name, result in reports.items():
-        _print(name, result)
-    if report is not None:
+    if report is not None:  # first: whoever reads what is printed may stop early
         with open_write(report) as write:
             write(drift_html(reports).encode())
+    for name, result in reports.items():
+        _print(name, result)
 
 
 def _is_log(path: str) -> bool:

@@ -26,6 +26,7 @@ from podium.data.preferences import Preferences
 from podium.errors import ArgumentError, DataError
 from podium.measures import Conventions, evaluate, evaluate_table
 from podium.measures.comparison.statistics import mean_interval
+from podium.measures.coverage import Coverage, coverage_notes
 from podium.measures.evaluation import Evaluation
 from podium.measures.presets import Measures, conventions_named, conventions_text, resolve_measures
 from podium.measures.registry import definition_of
@@ -57,6 +58,9 @@ RelevanceLevel = Annotated[
         "--level", "-l", help="The least label that counts as relevant, as trec_eval's -l."
     ),
 ]
+JudgedOnly = Annotated[
+    bool, typer.Option("--judged-only", "-J", help="Leave out documents that were not judged.")
+]
 Truth = Annotated[
     str, typer.Argument(help="Judgments (qrels or another format), preferences, or a data set.")
 ]
@@ -75,10 +79,7 @@ def evaluate_command(
     measures: Measure = None,
     conventions: ConventionName = None,
     level: RelevanceLevel = None,
-    judged_only: Annotated[
-        bool,
-        typer.Option("--judged-only", "-J", help="Leave out documents that were not judged."),
-    ] = False,
+    judged_only: JudgedOnly = False,
     complete: Annotated[
         bool,
         typer.Option("--complete", help="Count queries that a run lacks as 0, as trec_eval's -c."),
@@ -105,7 +106,7 @@ def evaluate_command(
     *,
     reading: Reading,
 ) -> None:
-    """Evaluate rankings.
+    """Evaluate rankings by any measure and any tool's conventions.
 
     Three ways: judgments and runs (`podium evaluate judged.qrels bm25.run`), a data set with a
     file of scores (`podium evaluate test.txt --scores predicted.txt`), or a table that has labels
@@ -135,8 +136,12 @@ def evaluate_command(
                 hint="Leave out --per-query, --scores and --cluster.",
             )
         systems = read_systems(runs or [])
-        names, chosen = _resolved(
-            measures or ["nDCG@10"], conventions, level, judged_only, complete
+        names, chosen = resolved(
+            measures or ["nDCG@10"],
+            conventions,
+            level=level,
+            judged_only=judged_only,
+            complete=complete,
         )
         print_powered(
             truth, machine, systems, names, chosen, reading, differences=False, as_json=as_json
@@ -151,14 +156,22 @@ def evaluate_command(
         if runs:
             judged = reading.truth(truth)
             default = ["ppref", "rpref"] if isinstance(judged, Preferences) else ["nDCG@10"]
-            names, chosen = _resolved(
-                measures or default, conventions, level, judged_only, complete
+            names, chosen = resolved(
+                measures or default,
+                conventions,
+                level=level,
+                judged_only=judged_only,
+                complete=complete,
             )
             for name, run in read_systems(runs).items():
                 results[name] = evaluate(names, judged, run, conventions=chosen)
         else:
-            names, chosen = _resolved(
-                measures or ["nDCG@10"], conventions, level, judged_only, complete
+            names, chosen = resolved(
+                measures or ["nDCG@10"],
+                conventions,
+                level=level,
+                judged_only=judged_only,
+                complete=complete,
             )
             if scores is not None:
                 data = reading.whole_data_set(truth, progress=progress)
@@ -193,9 +206,15 @@ def _changed(
     return replace(conventions, missing="empty") if complete else conventions
 
 
-def _resolved(
-    measures: list[str], name: str | None, level: float | None, judged_only: bool, complete: bool
+def resolved(
+    measures: list[str],
+    name: str | None,
+    *,
+    level: float | None = None,
+    judged_only: bool = False,
+    complete: bool = False,
 ) -> tuple[Measures, Conventions]:
+    """Return measures and conventions as the options of a command have them."""
     parsed, conventions = resolve_measures(measures, name)
     return parsed, _changed(conventions, level=level, judged_only=judged_only, complete=complete)
 
@@ -323,6 +342,9 @@ def _as_json(evaluation: Evaluation, per_query: bool) -> dict[str, Any]:
         "conventions": conventions_text(evaluation.conventions),
         "means": means,
     }
+    if evaluation.coverage is not None:
+        content["coverage"] = evaluation.coverage.to_json()
+        content["warnings"] = evaluation.coverage.warnings(evaluation.conventions)
     if per_query:
         content["values"] = {
             repr(measure): dict(
@@ -351,11 +373,19 @@ def _print(results: dict[str, Evaluation]) -> None:
             rows.append(
                 [repr(measure), name, _value(evaluation.means[measure]), swing, f"{len(known)}"]
             )
+    coverage = {name: each.coverage for name, each in results.items() if each.coverage is not None}
     if not on_terminal():  # what is a note on a terminal is a column of a file
-        headings.append("conventions")
-        rows = [[*row, conventions] for row in rows]
+        depth = max((each.depth for each in coverage.values()), default=0)
+        headings += ["answered", f"judged@{depth}", "conventions"]
+        rows = [[*row, *_covered(coverage.get(row[1])), conventions] for row in rows]
     print_table(headings, rows, names=2)
-    print_notes([f"Conventions: {conventions}."])
+    print_notes([f"Conventions: {conventions}.", *coverage_notes(coverage)])
+
+
+def _covered(coverage: Coverage | None) -> list[str]:
+    if coverage is None:
+        return ["", ""]
+    return [f"{coverage.answered}/{coverage.queries}", f"{coverage.share:.4f}"]
 
 
 def _print_queries(results: dict[str, Evaluation]) -> None:

@@ -68,13 +68,13 @@ def explain_command(
     changes = None
     if pair.difference > 0 and not model.whole_queries:
         changes = smallest_changes(model, rows, chosen, pair.above_position, pair.below_position)
+    if output is not None:  # first: whoever reads what is printed may stop early
+        with open_write(output) as write:
+            write(explanation_html(explanation, pair, changes).encode())
     if as_json:
         typer.echo(json.dumps(_as_json(explanation, pair, changes), indent=2))
     else:
         _print(explanation, pair, changes)
-    if output is not None:
-        with open_write(output) as write:
-            write(explanation_html(explanation, pair, changes).encode())
 
 
 def _as_json(

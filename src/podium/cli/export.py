@@ -110,7 +110,7 @@ def export_command(
     *,
     reading: Reading,
 ) -> None:
-    """Write a ranker in another engine's format, with rows that prove that it scores the same.
+    """Write a ranker in another engine's format, with rows that prove its scores.
 
     The folder has the model and its features for the engine, manifest.json, and golden rows with
     the ranker's scores, which the written files are checked with.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
@@ -22,9 +23,11 @@ _TRACEBACK = "PODIUM_TRACEBACK"
 
 @contextmanager
 def one_line_errors(status: int) -> Iterator[None]:
-    """Turn errors inside into one line and an exit status, not a traceback."""
+    """Turn errors inside into one line and an exit status, and warnings into lines of their own."""
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.showwarning = _print_warning
+            yield
     except (typer.Abort, typer.Exit):  # how a command ends on purpose
         raise
     except (PodiumError, OSError) as error:
@@ -43,6 +46,11 @@ def one_line_errors(status: int) -> Iterator[None]:
             f"{_TRACEBACK}=1 in the environment shows where it comes from.",
             status,
         )
+
+
+def _print_warning(message: Warning | str, *_where: object) -> None:
+    text = Text.assemble(("Warning: ", "bold yellow"), shown(for_command_line(str(message))))
+    Console(stderr=True).print(text, soft_wrap=True)
 
 
 def _fail(message: str, status: int) -> NoReturn:

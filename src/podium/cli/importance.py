@@ -74,13 +74,13 @@ def importance_command(
             correlation=correlation or None,
             random_state=seed,
         )
+    if output is not None:  # first: whoever reads what is printed may stop early
+        with open_write(output) as write:
+            write(importance_html(result, _dependences(model, rows, result)).encode())
     if as_json:
         typer.echo(json.dumps(_as_json(result), indent=2))
     else:
         _print(result)
-    if output is not None:
-        with open_write(output) as write:
-            write(importance_html(result, _dependences(model, rows, result)).encode())
 
 
 def _dependences(model: Ranker, rows: Any, result: Importance) -> list[PartialDependence]:

@@ -44,7 +44,7 @@ def plan_command(
     *,
     reading: Reading,
 ) -> None:
-    """Plan a comparison: how many queries show a difference, or which documents to judge next.
+    """Plan a comparison: how many queries it takes, or which documents to judge next.
 
     The deviation of the differences between the runs, query by query, is taken from the queries
     at hand.

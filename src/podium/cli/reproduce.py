@@ -25,7 +25,7 @@ def reproduce_command(
     run_dir: Annotated[str, typer.Argument(help="A folder that podium train --run-dir made.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
 ) -> None:
-    """Train a recorded run again, and tell whether the ranker and the measures are the same.
+    """Train a recorded run again, and say whether ranker and measures are the same.
 
     The exit status is 0 if they are and 1 if not. Data other than the recorded are refused.
     """

@@ -55,7 +55,7 @@ def tune_command(
     top_k: LabelsTopK = 10,
     measure: ValidationMeasure = "nDCG@10",
     settings: Settings = None,
-    trials: Annotated[
+    n_trials: Annotated[
         int | None, typer.Option(min=1, help="How many combinations to try; by default all.")
     ] = None,
     sampler: Annotated[
@@ -104,7 +104,7 @@ def tune_command(
             train,
             held_out,
             measure=measure,
-            n_trials=trials,
+            n_trials=n_trials,
             random_state=seed,
             sampler=sampler,
             progress=report,

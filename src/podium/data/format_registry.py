@@ -26,6 +26,7 @@ from podium.data.formats.trec import (
     write_qrels,
     write_run,
 )
+from podium.data.formats.workbench import read_workbench, write_workbench
 from podium.data.judged import Judgments, Rankings
 from podium.data.preferences import PreferenceLevels, Preferences
 from podium.data.shard_writer import write_shards
@@ -130,6 +131,7 @@ FORMATS: Registry[Format] = Registry(
                 partial(write_prefs, subgroups=False),
             ),
             Format("jsonl", CandidateList, read_jsonl, write_jsonl, read_jsonl, (".jsonl",)),
+            Format("workbench", Judgments, read_workbench, write_workbench),
             _parquet("qrels-parquet", Judgments),
             _parquet("run-parquet", Rankings),
             _parquet("pairs-parquet", Preferences),

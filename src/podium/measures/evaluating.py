@@ -22,6 +22,7 @@ from podium.kernels import Doubles
 from podium.measures.compiled.blocks import RankingPlan, blocks
 from podium.measures.compiled.prepared import PreparedMeasure
 from podium.measures.conventions import Conventions
+from podium.measures.coverage import check_coverage, coverage_of
 from podium.measures.evaluation import ByMeasure, Evaluation, concat_evaluations
 from podium.measures.inputs import Inputs, Pairs, comparable_scores, grouped_inputs, inputs_of
 from podium.measures.presets import Measures, resolve_measures
@@ -80,9 +81,11 @@ def evaluate(
     """
     parsed, chosen = resolve_measures(measures, conventions)
     inputs = inputs_of(truth, ranking, qid, group)
+    coverage = coverage_of(inputs, parsed, chosen)
     values = measure_all(parsed, chosen, inputs)
     weights = None if sample_weight is None else query_weights(sample_weight, inputs.query_ids)
-    return Evaluation(inputs.query_ids, values, chosen, weights)
+    check_coverage(coverage, chosen, inputs, getattr(ranking, "name", ""))
+    return Evaluation(inputs.query_ids, values, chosen, weights, coverage)
 
 
 def evaluate_grouped(
@@ -195,5 +198,11 @@ def evaluate_table(
     for rows in iter_scored(source, columns, progress=progress):
         offsets = np.append(rows.starts, len(rows.labels))
         grouping = Grouping(rows.query_ids, offsets, None)
-        results.append(evaluate_grouped(parsed, grouping, rows.labels, rows.scores, chosen))
-    return concat_evaluations(results)
+        inputs = grouped_inputs(grouping, rows.labels, rows.scores)
+        values = measure_all(parsed, chosen, inputs)
+        coverage = coverage_of(inputs, parsed, chosen)
+        results.append(Evaluation(rows.query_ids, values, chosen, coverage=coverage))
+    result = concat_evaluations(results)
+    if result.coverage is not None:
+        check_coverage(result.coverage, chosen)
+    return result

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -15,6 +16,7 @@ from podium.data.grouping import Strings
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
 from podium.measures.conventions import Conventions
+from podium.measures.coverage import Coverage
 from podium.measures.names import is_ir_measure, parse_measure
 from podium.measures.registry import Aggregate, Measure, definition_of
 
@@ -29,6 +31,7 @@ class Evaluation:
             conventions leave it out.
         conventions: What the values follow.
         query_weights: The weight of each query in the means; None if all count equally.
+        coverage: How much of the judgments the rankings answer, and how much of them is judged.
 
     Example:
         >>> from podium.measures import evaluate
@@ -45,6 +48,7 @@ class Evaluation:
     values: ByMeasure[Doubles]
     conventions: Conventions
     query_weights: Doubles | None = None
+    coverage: Coverage | None = None
 
     def __len__(self) -> int:
         return len(self.query_ids)
@@ -138,7 +142,9 @@ def concat_evaluations(evaluations: Sequence[Evaluation]) -> Evaluation:
             for each in evaluations
         ]
         weights = np.concatenate(every)
-    return Evaluation(ids, values, one.conventions, weights)
+    parts = [each.coverage for each in evaluations if each.coverage is not None]
+    coverage = reduce(add, parts) if len(parts) == len(evaluations) else None
+    return Evaluation(ids, values, one.conventions, weights, coverage)
 
 
 # trec_eval's least value in a geometric mean, which one query of 0 would make 0.

@@ -81,6 +81,7 @@ class Inputs:
         judged_offsets: Where each query's judged documents begin.
         document_ids: The ids of the ranked rows, if known.
         pairs: Preferences, if given.
+        others: How many queries of the rankings are not judged, and not here.
     """
 
     query_ids: Strings
@@ -91,6 +92,7 @@ class Inputs:
     judged_offsets: Ints
     document_ids: Strings | None
     pairs: Pairs | None
+    others: int = 0
 
     @cached_property
     def longest(self) -> int:
@@ -168,14 +170,15 @@ def inputs_of(truth: Any, ranking: Any, qid: Any = None, group: ArrayLike | None
     ranking = as_system(truth, ranking)
     if isinstance(truth, Dataset) and isinstance(ranking, Rankings):
         truth = _judgments_of(truth)
+    others = 0
+    if isinstance(truth, Judgments | Preferences) and isinstance(ranking, Rankings):
+        others = _count_others(truth, ranking)
     if isinstance(truth, Judgments) and isinstance(ranking, Rankings):
-        _require_common_query(truth, ranking)
         truth = ranking.join(truth)
     if isinstance(truth, Preferences) and isinstance(ranking, Rankings):
-        _require_common_query(truth, ranking)
-        return _inputs_of_preferences(truth, ranking)
+        return replace(_inputs_of_preferences(truth, ranking), others=others)
     if isinstance(truth, Joined):
-        return _inputs(
+        inputs = _inputs(
             truth.query_ids,
             truth.offsets,
             truth.scores,
@@ -185,6 +188,7 @@ def inputs_of(truth: Any, ranking: Any, qid: Any = None, group: ArrayLike | None
             truth.document_ids,
             None,
         )
+        return replace(inputs, others=others)
     if not isinstance(truth, Dataset):
         raise ArgumentError(
             f"cannot evaluate {type(ranking).__name__} by {type(truth).__name__}",
@@ -239,18 +243,21 @@ def grouped_inputs(
     )
 
 
-def _require_common_query(judgments: Judgments | Preferences, rankings: Rankings) -> None:
-    """Refuse rankings of other queries altogether: means of 0 would hide that ids differ."""
-    if not len(judgments.query_ids) or not len(rankings.query_ids):
-        return
+def _count_others(judgments: Judgments | Preferences, rankings: Rankings) -> int:
+    """Count the queries that are not judged; refuse rankings that have no other ones.
+
+    Means of 0 would hide that ids differ.
+    """
     known = pc.is_in(rankings.query_ids, value_set=judgments.query_ids)
-    if not pc.any(known).as_py():
+    count = int(pc.sum(known).as_py() or 0)
+    if not count and len(judgments.query_ids) and len(rankings.query_ids):
         raise DataError(
             f"none of the {len(rankings.query_ids)} queries of the rankings is judged: "
             f"the first is {rankings.query_ids[0].as_py()!r}, and that of the judgments "
             f"{judgments.query_ids[0].as_py()!r}",
             hint="Compare the query ids of both.",
         )
+    return len(rankings.query_ids) - count
 
 
 def _judgments_of(data: Dataset) -> Judgments:

@@ -33,6 +33,9 @@ _RANKER_PARAMETERS = {
     "num_threads": _THREADS,
 }
 
+RANKER_PARAMETERS = ("n_estimators", "learning_rate", "early_stopping_rounds", "random_state")
+"""What the ranker sets itself; a misspelt name may mean one of them."""
+
 LIGHTGBM_REJECTED: Mapping[str, str] = {
     **_RANKER_PARAMETERS,
     **_with_hint("num_class", _LOSS),

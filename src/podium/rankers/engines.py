@@ -28,6 +28,7 @@ from podium.errors import ArgumentError, DataError, MissingPackageError
 from podium.kernels import Doubles, Floats
 from podium.rankers.engine_parameters import (
     LIGHTGBM_REJECTED,
+    RANKER_PARAMETERS,
     XGBOOST_ALIASES,
     XGBOOST_REJECTED,
     check_engine_params,
@@ -143,7 +144,11 @@ class _LightGBM(Booster):
         known = cls._main_of()
         for name, value in parameters.items():
             if name not in known:
-                raise unknown_name("LightGBM parameter", name, known)
+                usable = {
+                    each: main for each, main in known.items() if main not in LIGHTGBM_REJECTED
+                }
+                own = {each: each for each in RANKER_PARAMETERS}
+                raise unknown_name("LightGBM parameter", name, usable | own)
             if isinstance(value, str) and re.search(r"\s", value):
                 raise ArgumentError(
                     f"{name} is {value!r}, which LightGBM would split at spaces",
@@ -314,7 +319,8 @@ class _XGBoost(Booster):
             unused = re.search(r"Parameters: \{(.*)\} are not used", str(warning.message))
             if unused:
                 name = re.findall('"(.*?)"', unused[1])[0]
-                raise unknown_name("XGBoost parameter", name, sorted(set(_leaf_names(config))))
+                usable = sorted(set(_leaf_names(config)) - XGBOOST_REJECTED.keys())
+                raise unknown_name("XGBoost parameter", name, [*RANKER_PARAMETERS, *usable])
 
     @classmethod
     def errors(cls) -> AbstractContextManager[None]:
@@ -419,12 +425,13 @@ class _XGBoost(Booster):
         return read_xgboost(self.dump(), count)
 
 
-def import_engine(name: str, extra: str = "trees") -> Any:
+def import_engine(name: str) -> Any:
     """Import a training library whose threads wait without spinning, to leave the cores free."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         return __import__(name)
     except ImportError as error:
+        extra = "xgboost-cpu" if name == "xgboost" else "trees"
         raise MissingPackageError(name, extra=extra) from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -133,6 +134,13 @@ class InputRules(NamedTuple):
             sets = ValidationSets({name: len(each) for name, each in validation.items()}, training)
             held_out = join_sets(validation) if self.several_sets else validation[sets.deciding]
         named = not isinstance(X, Dataset | ShardSet) and column_names(X) is not None
+        if "score" in names:
+            warnings.warn(
+                "the column 'score' is a feature here, and elsewhere the score of a ranking: "
+                "rename it if it is a feature, or leave it out",
+                UserWarning,
+                stacklevel=4,
+            )
         features = FittedFeatures(
             names, named or not are_numbers(names), categories, definitions_hash(data)
         )

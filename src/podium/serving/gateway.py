@@ -90,8 +90,16 @@ async def send_refusal(send: Send, refusal: Refusal) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
+MOST_INCOMPLETE = 512 << 20
+"""Bytes of bodies that have not arrived as a whole, in a process; larger ones are refused then."""
+ALWAYS_TAKEN = 256 << 10
+"""The size of bodies that are not: a ranking of 100 documents has a hundred kilobytes."""
+_incomplete = 0
+
+
 async def read_body(scope: Scope, receive: Receive, settings: ServingSettings) -> bytes:
     """Read a body; a Refusal if it is too large, too slow or compressed."""
+    global _incomplete
     for name, value in scope["headers"]:
         if name == b"content-encoding" and value != b"identity":
             raise Refusal(415, "compressed bodies are not accepted")
@@ -107,6 +115,9 @@ async def read_body(scope: Scope, receive: Receive, settings: ServingSettings) -
                     raise Refusal(400, "the client closed the connection")
                 part = message.get("body", b"")
                 size += len(part)
+                _incomplete += len(part)
+                if size > ALWAYS_TAKEN and _incomplete > MOST_INCOMPLETE:
+                    raise Refusal(503, "too many large bodies are arriving")
                 if size > settings.most_bytes:
                     raise Refusal(413, f"the body is larger than {settings.most_bytes} bytes")
                 parts.append(part)
@@ -114,3 +125,5 @@ async def read_body(scope: Scope, receive: Receive, settings: ServingSettings) -
                     return b"".join(parts)
     except TimeoutError:
         raise Refusal(408, "the body took too long to arrive") from None
+    finally:
+        _incomplete -= size

@@ -169,6 +169,7 @@ def create_app(settings: Settings, execute: JobExecutor | None = None) -> FastAP
         redoc_url=None,
         openapi_url="/api/v1/openapi.json",
         generate_unique_id_function=lambda route: route.name,
+        redirect_slashes=False,  # such a redirect leads to whatever a request's Host says
     )
     app.state.settings = settings
     app.state.engine = engine

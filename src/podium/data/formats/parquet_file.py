@@ -16,6 +16,9 @@ from podium.errors import DataError
 _DAMAGE = (pa.ArrowException, OSError, UnicodeError)
 """What PyArrow raises on a damaged file; UnicodeError on a column's name."""
 
+_BUFFER = 1 << 16
+"""Bytes of a column that are read at once."""
+
 
 @contextmanager
 def open_parquet(source: Source, *, as_codes: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
@@ -30,7 +33,13 @@ def open_parquet(source: Source, *, as_codes: Sequence[str] = ()) -> Iterator[pq
         # Parquet is read from the end, and standard input is not seekable.
         piped = isinstance(source, str | os.PathLike) and os.fspath(source) == "-"
         input_file = pa.BufferReader(sys.stdin.buffer.read()) if piped else source
-        with pq.ParquetFile(input_file, read_dictionary=list(as_codes) or None) as file:
+        # So PyArrow reads pages as they are needed, not a row group, which may be the whole file.
+        with pq.ParquetFile(
+            input_file,
+            read_dictionary=list(as_codes) or None,
+            buffer_size=_BUFFER,
+            pre_buffer=False,
+        ) as file:
             yield file
     except FileNotFoundError as error:
         raise DataError("no such file", path=name, hint="Check the path.") from error

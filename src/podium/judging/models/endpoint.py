@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -54,7 +55,7 @@ class Exchange:
 
 
 class Endpoint:
-    """A model behind an endpoint. Use it in a ``with`` block, or close it.
+    """A model behind an endpoint. It holds no connection between requests.
 
     Args:
         address: The endpoint's base and, after ``#``, the model's name there, such as
@@ -81,6 +82,7 @@ class Endpoint:
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         try:
+            import anyio
             import httpx2
         except ImportError as error:
             raise MissingPackageError("httpx2", extra="models") from error
@@ -111,17 +113,19 @@ class Endpoint:
         token = os.environ.get("OPENAI_API_KEY", "") if key is None else key
         self._errors: tuple[type[Exception], ...] = (httpx2.HTTPError, httpx2.InvalidURL)
         self._unreachable = httpx2.ConnectError
+        # A reply may go on for ever by a byte now and then: these reads can be canceled.
+        self._run, self._fail_after = anyio.run, anyio.fail_after
         # Redirects are not followed: one would carry the key to wherever it points.
-        self._client = httpx2.Client(
+        self._client = partial(
+            httpx2.AsyncClient,
             follow_redirects=False,
             timeout=timeout,
             headers={"Authorization": f"Bearer {token}"} if token else {},
-            limits=httpx2.Limits(max_connections=connections),
+            verify=httpx2.create_ssl_context(),
         )
 
     def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
+        """Nothing stays open between requests: this is here for ``with`` blocks."""
 
     def __enter__(self) -> Self:
         return self
@@ -221,22 +225,31 @@ class Endpoint:
     def _send(self, body: bytes, key: str) -> tuple[int, Mapping[str, str], bytes, str]:
         """Return status, headers and content; status 0 and the problem if there is no reply."""
         headers = {"Content-Type": "application/json"} | ({"Idempotency-Key": key} if key else {})
-        end = time.monotonic() + self._timeout
-        content = bytearray()
         try:
-            with self._client.stream("POST", self.url, content=body, headers=headers) as response:
-                for chunk in response.iter_bytes():
-                    content += chunk
-                    if len(content) > _LONGEST_REPLY:
-                        return 0, {}, b"", "the reply is not a chat completion: it is too long"
-                    if time.monotonic() > end:
-                        return 0, {}, b"", f"no whole reply within {self._timeout:g} s"
+            reply = self._run(self._whole_reply, body, headers)
+        except TimeoutError:
+            return 0, {}, b"", f"no whole reply within {self._timeout:g} s"
         except self._errors as error:
             if isinstance(error, self._unreachable) and not self._reached:
                 # Nobody ever answered at this address, so it is likely to be wrong.
                 raise self._failed(str(error)) from error
             return 0, {}, b"", str(error) or type(error).__name__
         self._reached = True
+        return reply
+
+    async def _whole_reply(
+        self, body: bytes, headers: Mapping[str, str]
+    ) -> tuple[int, Mapping[str, str], bytes, str]:
+        content = bytearray()
+        with self._fail_after(self._timeout):
+            async with (
+                self._client() as client,
+                client.stream("POST", self.url, content=body, headers=headers) as response,
+            ):
+                async for chunk in response.aiter_bytes():
+                    content += chunk
+                    if len(content) > _LONGEST_REPLY:
+                        return 0, {}, b"", "the reply is not a chat completion: it is too long"
         return response.status_code, response.headers, bytes(content), ""
 
     def _leave_out(self, content: bytes, sent: Mapping[str, Any]) -> bool:

@@ -17,6 +17,7 @@ from podium.errors import ArgumentError, DataError
 from podium.measures.comparison.result import Comparison, Source
 from podium.measures.comparison.statistics import TESTS, TestName
 from podium.measures.conventions import Conventions
+from podium.measures.coverage import check_coverage, coverage_of
 from podium.measures.evaluating import measure_all
 from podium.measures.evaluation import ByMeasure
 from podium.measures.inputs import as_system, as_truth, inputs_of
@@ -95,6 +96,10 @@ def compare(
         inputs_of(reference, as_system(reference, system)) for system in systems.values()
     )
     query_ids = inputs[0].query_ids
+    coverage = {}
+    for name, each in zip(systems, inputs, strict=True):
+        coverage[name] = coverage_of(each, parsed, chosen)
+        check_coverage(coverage[name], chosen, each, name)
     results = [measure_all(parsed, chosen, each) for each in inputs]
     missing = [np.isnan(np.column_stack([*each.values()])).any(axis=1) for each in results]
     every_weight = None if sample_weight is None else query_weights(sample_weight, query_ids)
@@ -128,4 +133,5 @@ def compare(
             for name, without in zip(tuple(systems)[1:], missing[1:], strict=True)
         },
         source=Source(chosen, inputs, keep),
+        coverage=coverage,
     )

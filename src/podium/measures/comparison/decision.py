@@ -85,8 +85,8 @@ class RequirementResult:
         system: The system.
         slice_name: The slice; empty for all queries.
         queries: How many queries were tested.
-        value: The mean of what is compared with ``bound``: the difference from the baseline (from
-            that share of it which a percentage leaves), or the mean itself.
+        value: The mean difference from the baseline, or the mean itself where the baseline does
+            not matter.
         bound: What it must be shown to be beyond.
         limit: The end of the one-sided interval of ``value``, at the level of the test, which has
             to be beyond the bound; NaN for a single query, and where one has most of the weight.
@@ -373,14 +373,20 @@ def _tested(
         None if weights is None else weights[part.members],
     )
     systems = len(comparison.systems) - 1
+    # A percentage is tested on differences from that share of the baseline which it leaves, and
+    # shown as a difference from the baseline, as every other requirement is.
+    shift = 0.0
+    if requirement.against_baseline:
+        every = None if weights is None else weights[part.members]
+        shift = (requirement.factor - 1.0) * float(np.average(table[:, 0], weights=every))
     return RequirementResult(
         requirement=requirement,
         system=system,
         slice_name=part.name if part.column else "",
         queries=len(values),
-        value=sign * test.mean,
-        bound=requirement.offset,
-        limit=sign * test.low,
+        value=sign * test.mean + shift,
+        bound=requirement.offset + shift,
+        limit=sign * test.low + shift,
         p_value=test.p_value,
         unseen=test.unseen,
         corrected=test.p_value,

@@ -106,6 +106,7 @@ def as_json(comparison: Comparison, details: Details | None = None) -> str:
         else comparison.query_weights.tolist(),
         "conventions": comparison.conventions,
         "test": comparison.test,
+        "coverage": {name: each.to_json() for name, each in comparison.coverage.items()},
         "warnings": [
             *warnings(comparison),
             *(

@@ -28,6 +28,7 @@ from podium.measures.comparison.statistics import (
 )
 from podium.measures.compiled import Booleans
 from podium.measures.conventions import Conventions
+from podium.measures.coverage import Coverage, coverage_notes
 from podium.measures.evaluation import ByMeasure
 from podium.measures.inputs import Inputs
 from podium.measures.names import parse_measure
@@ -169,6 +170,7 @@ class Comparison:
         unanswered: For each other system, how many of the queries that were left out the baseline
             has a value for.
         source: What the values were computed from; None if that is not known.
+        coverage: How much of the judgments each system answers, and how much of it is judged.
     """
 
     systems: tuple[str, ...]
@@ -183,6 +185,7 @@ class Comparison:
     query_weights: Doubles | None = field(default=None, repr=False)
     unanswered: Mapping[str, int] = field(default_factory=dict, repr=False)
     source: Source | None = field(default=None, repr=False)
+    coverage: Mapping[str, Coverage] = field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:
         lines = [*markdown_table(HEADINGS, self.rows()), "", *notes(self), *warnings(self), ""]
@@ -386,6 +389,7 @@ def notes(comparison: Comparison) -> list[str]:
     sentences = [
         f"{len(comparison.query_ids)} queries; differences are against {comparison.baseline}.",
         f"Conventions: {comparison.conventions}.",
+        *coverage_notes(comparison.coverage),
         f"* p < 0.05 by the {_test_in_words(comparison)}, Holm-corrected over systems; {tukey}"
         "effect is Cohen's d of the differences.",
         "Means, intervals, effects and the test are weighted by query, and are of queries with "
@@ -409,6 +413,11 @@ def notes(comparison: Comparison) -> list[str]:
 def warnings(comparison: Comparison) -> list[str]:
     """Return what readers of every format have to know, programs among them."""
     weights, sentences = comparison.query_weights, []
+    if comparison.source is not None:
+        for name, coverage in comparison.coverage.items():
+            sentences += [
+                f"{name}: {each}" for each in coverage.warnings(comparison.source.conventions)
+            ]
     if comparison.left_out:
         no_weight = "" if weights is None else ", or weight 0"
         sentences.append(

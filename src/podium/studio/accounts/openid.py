@@ -14,6 +14,7 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
+from podium.http_answers import LimitedTransport
 from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
 from podium.studio.settings import Settings
@@ -41,27 +42,6 @@ class OpenIDIdentity:
     subject: str
     email: str
     name: str
-
-
-class _LimitedTransport(httpx2.HTTPTransport):
-    """Refuses responses that are too large or take too long."""
-
-    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request and read the whole response within the limits."""
-        end = time.monotonic() + _SECONDS
-        request.headers["accept-encoding"] = "identity"
-        response = super().handle_request(request)
-        try:
-            body = bytearray()
-            for chunk in response.iter_raw():
-                body += chunk
-                if len(body) > _MAX_BYTES or time.monotonic() > end:
-                    raise httpx2.ReadError("the response is too large or too slow")
-        finally:
-            response.close()
-        if "content-encoding" in response.headers:
-            raise httpx2.ReadError("the response is compressed, which was not asked for")
-        return httpx2.Response(response.status_code, headers=response.headers, content=bytes(body))
 
 
 class OpenIDProvider:
@@ -125,8 +105,7 @@ class OpenIDProvider:
             scope="openid email profile",
             redirect_uri=callback,
             code_challenge_method="S256",
-            transport=_LimitedTransport(),
-            timeout=_SECONDS / 2,
+            transport=LimitedTransport(_SECONDS, _MAX_BYTES),
         )
 
     def _verified(self, token: str, nonce: str, answer: JsonObject) -> JsonObject:
@@ -169,7 +148,7 @@ class OpenIDProvider:
                 return self._metadata, self._keys
         issuer = self._settings.oidc_issuer
         try:
-            with httpx2.Client(transport=_LimitedTransport(), timeout=_SECONDS / 2) as client:
+            with httpx2.Client(transport=LimitedTransport(_SECONDS, _MAX_BYTES)) as client:
                 metadata = _json(
                     client.get(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
                 )

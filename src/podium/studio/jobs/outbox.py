@@ -28,6 +28,7 @@ import structlog
 from sqlalchemy import ColumnElement, Connection, delete, exists, insert, or_, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
+from podium.http_answers import LimitedTransport
 from podium.studio.errors import describe_error
 from podium.studio.json_types import JsonObject
 from podium.studio.settings import Settings, listed_entry
@@ -107,6 +108,7 @@ def _connected(scheme: str, host: str, port: int) -> smtplib.SMTP:
 
 
 _SECONDS = 10.0
+_MAX_BYTES = 1 << 20
 
 
 def signature(secret: str, at: int, body: bytes) -> str:
@@ -135,11 +137,11 @@ def send_webhook(
     }
     try:
         # Without the environment's proxies and .netrc: the address is called, and nothing else.
-        with (
-            httpx2.Client(timeout=_SECONDS, trust_env=False, follow_redirects=False) as client,
-            client.stream("POST", url, content=body, headers=headers) as response,
-        ):
-            status = response.status_code
+        with httpx2.Client(
+            transport=LimitedTransport(_SECONDS, _MAX_BYTES), trust_env=False,
+            follow_redirects=False,
+        ) as client:  # fmt: skip
+            status = client.post(url, content=body, headers=headers).status_code
     except httpx2.HTTPError as error:
         return f"no answer: {type(error).__name__}"
     return None if 200 <= status < 300 else f"answered {status}"

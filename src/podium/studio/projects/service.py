@@ -123,10 +123,10 @@ class ProjectSettings(BaseModel):
             raise ValueError(f"known algorithms are {', '.join([*ALGORITHMS, CAREFUL])}")
         return name
 
-    @field_validator("name", "guidelines")
+    @field_validator("name", "guidelines", mode="before")  # a blank name is too short
     @classmethod
-    def _storable(cls, text: str) -> str:
-        return storable(text).strip()
+    def _storable(cls, text: object) -> object:
+        return storable(text).strip() if isinstance(text, str) else text
 
 
 def create_project(connection: Connection, owner_id: int, settings: ProjectSettings) -> int:

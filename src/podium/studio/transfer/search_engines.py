@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Iterator, Sequence
 from typing import Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -20,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from podium.data import Candidate, CandidateList
 from podium.data.json_lines import parse_json
 from podium.errors import DataError
+from podium.http_answers import LimitedTransport
 from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
 from podium.studio.settings import listed_entry
@@ -171,8 +171,9 @@ def fetch(
     if entry.username is not None:
         login = httpx2.BasicAuth(unquote(entry.username), unquote(entry.password or ""))
     # Without the environment's proxies and .netrc: the address is called, and nothing else.
+    transport = LimitedTransport(_SECONDS, _MAX_BYTES)
     with httpx2.Client(
-        follow_redirects=False, trust_env=False, timeout=_SECONDS, auth=login
+        transport=transport, follow_redirects=False, trust_env=False, auth=login
     ) as client:
         for each in asked:
             request = bound(template, each.query, search.depth)
@@ -187,22 +188,17 @@ def fetch(
 
 
 def _ask(client: httpx2.Client, url: str, request: object) -> object:
-    end = time.monotonic() + _SECONDS
-    body = bytearray()
     try:
-        with client.stream(
-            "POST",
+        answer = client.post(
             url,
             content=json.dumps(request).encode(),
             headers={"content-type": "application/json", "accept": "application/json"},
-        ) as answer:
-            for chunk in answer.iter_bytes():
-                body += chunk
-                if len(body) > _MAX_BYTES or time.monotonic() > end:
-                    raise DataError(
-                        "the search engine's response is too large or took too long",
-                        hint="Ask for fewer documents, or leave fields out.",
-                    )
+        )
+    except (httpx2.ReadError, httpx2.ReadTimeout) as error:
+        raise DataError(
+            f"the search engine's response cannot be read: {error}",
+            hint="Ask for fewer documents, or leave fields out.",
+        ) from error
     except httpx2.HTTPError as error:
         raise DataError(
             f"the search engine cannot be reached ({type(error).__name__})", hint="Check the URL."
@@ -213,7 +209,7 @@ def _ask(client: httpx2.Client, url: str, request: object) -> object:
             f"the search engine answered with status {answer.status_code}",
             hint="Try the request there first.",
         )
-    response: object = parse_json(bytes(body))
+    response: object = parse_json(answer.content)
     return response
 
 
