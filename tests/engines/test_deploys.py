@@ -330,6 +330,34 @@ def test_two_who_switch_at_once_leave_a_model(shop, old, new, tmp_path):
     assert shop.engine.reference(shop.name).previous == version_name(old.export)
 
 
+@pytest.mark.parametrize("held", ["delete", "switch"])
+def test_a_delete_and_a_switch_at_once_leave_a_model(shop, old, new, held):
+    """Both have looked; before the request of the one is passed on, the other one is done."""
+    version = version_name(new.export)
+    deploy_export(old.export, shop.engine)
+    deploy_export(new.export, shop.engine, switch=False)
+    first, second = switch_version, delete_stored
+    path = "_scripts/|config/params$"
+    if held == "delete":
+        first, second = second, first
+        path = "_ltr/_model/|schema/model-store/"
+    with faulty_proxy(shop.url) as proxy:
+        entered = threading.Event()
+
+        def meanwhile(_number: int, method: str, requested: str) -> Fault | None:
+            if method != "GET" and re.search(path, requested) and not entered.is_set():
+                entered.set()
+                second(version, shop.engine)
+            return None
+
+        proxy.fault = meanwhile
+        with pytest.raises(DataError, match=f"refer to {version_name(old.export)} again"):
+            first(version, connect_engine(shop.target, proxy.url))
+    assert entered.is_set()
+    assert shop.search() == old.ranking
+    assert version not in shop.engine.stored().versions
+
+
 def test_what_is_in_use_is_not_deleted(shop, old, new):
     deploy_export(old.export, shop.engine)
     deploy_export(new.export, shop.engine)
