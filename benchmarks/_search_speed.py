@@ -22,7 +22,7 @@ import msgspec
 import numpy as np
 
 from benchmarks._report import Report
-from benchmarks._serving_processes import Client, served
+from benchmarks._serving_processes import Client, cpu_seconds, served
 from podium.data import Dataset, read_parquet, read_qrels
 from podium.export import ExportSettings, connect_engine, export_ranker
 from podium.features import (
@@ -125,11 +125,11 @@ def _compare(
     assert address.port is not None
     searches = [("/search", _search_body(query)) for query in queries]
     with ExitStack() as stack:
-        ports = {}
+        services = {}
         for way, settings in _SERVICES.items():
             if not settings or search.target != "solr":
-                ports[way] = _serve(stack, search, folder, settings)
-        requests = {way: (port, searches) for way, port in ports.items()}
+                services[way] = _serve(stack, search, folder, settings)
+        requests = {way: (port, searches) for way, (port, _) in services.items()}
         for way, each in ways.items():
             bodies = [
                 (f"{address.path}/{request.path}", msgspec.json.encode(request.content))
@@ -137,10 +137,17 @@ def _compare(
             ]
             requests[way] = (address.port, bodies)
         alone = _sample({way: _calls(*each) for way, each in requests.items()}, repeats)
+        before = {way: cpu_seconds(process) for way, (_, process) in services.items()}
         together = _sample_together(
             {way: [_calls(*each) for _ in range(CLIENTS)] for way, each in requests.items()},
             repeats,
         )
+        sent = len(searches) * (repeats + 1)
+        for way, (_, process) in services.items():
+            taken = 1000 * (cpu_seconds(process) - before[way]) / sent
+            report.note(
+                f"{title}: {way} takes {taken:.2f} ms of one core per search in the service"
+            )
     _report(report, f"{title}, 1 client", search, alone)
     _report(report, f"{title}, {CLIENTS} clients", search, together)
 
@@ -163,14 +170,14 @@ def _report(
             report.note(f"{what}: {ratio:.2f} (it reads the id of each candidate, a stored field)")
 
 
-def _serve(stack: ExitStack, search: FeatureSearch, folder: Path, settings: str) -> int:
-    """Start a service; return its port."""
+def _serve(stack: ExitStack, search: FeatureSearch, folder: Path, settings: str) -> tuple[int, int]:
+    """Start a service; return its port and the id of its process."""
     (folder / "search.toml").write_text(
         f'engine = "{search.target}"\nurl = "{search.url}"\ndefinitions = "features.toml"\n'
         f'feature_set = "{_MODEL}"\ndepth = {DEPTH}\nbudget_ms = 10000\n{settings}'
     )
     options = ("--search", str(folder / "search.toml"))
-    return stack.enter_context(served(folder / "web.podium", *options))[0]
+    return stack.enter_context(served(folder / "web.podium", *options))
 
 
 def _calls(port: int, requests: Sequence[tuple[str, bytes]]) -> list[Callable[[], bytes]]:
