@@ -456,6 +456,25 @@ def test_what_a_killed_check_leaves_is_listed_and_deleted(shop, old, new, proces
     assert shop.search() == old.ranking
 
 
+@pytest.mark.parametrize("shop", ["solr 9"], indirect=True)
+def test_documents_that_a_killed_check_leaves_are_listed_and_deleted(shop, old, processes):
+    """In an empty collection of Solr golden rows are documents, which searches would find."""
+    shop.empty()
+    with faulty_proxy(shop.url) as proxy:
+        deploy_export(old.export, connect_engine(shop.target, proxy.url), switch=False)
+    number = next(n for n, (_, path) in enumerate(proxy.requests, 1) if "update?" in path)
+    version = version_name(old.export)
+    delete_stored(version, shop.engine)
+    killed = deploy_with_fault(shop, old, number + 1, Fault(), processes)
+    assert killed == -signal.SIGKILL
+    everything = f"{shop.url}/select?q=*:*&rows=0"
+    assert shop.request("GET", everything)["response"]["numFound"] > 0
+    [left] = shop.engine.stored().leftovers
+    delete_stored(left, shop.engine)
+    assert shop.engine.stored().leftovers == ()
+    assert shop.request("GET", everything)["response"]["numFound"] == 0
+
+
 def test_the_commands_deploy_list_switch_roll_back_and_delete(shop, old, new):
     done = podium("deploy", "put", old.export.path, shop.url)
     assert done.returncode == 0, done.stderr
