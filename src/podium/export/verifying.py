@@ -148,8 +148,8 @@ def score_tolerance(target: str, model: FittedModel, values: Doubles) -> Doubles
     own = np.float32 if model.single_precision else np.float64
     bound = model.rounding_bound(values, engine) + model.rounding_bound(values, own)
     if writer.single_scores and not writer.single_precision:
-        # The score alone is rounded, after a constant was added that makes none negative.
-        bound += 2 * _HALF_STEP * model.largest_shift
+        # The constant that makes no score negative is rounded, and then the score with it.
+        bound += 3 * _HALF_STEP * model.largest_shift
     return bound
 
 
