@@ -3,7 +3,7 @@
 A made-up collection is indexed, a ranker is trained on a log of its features and exported to the
 engine. Then the same queries are sent in turn to the engine as a plain search, to the engine with
 the exported model as a rescoring of the same depth, to the engine as the search that logs features
-alone, and to ``/search`` of one process of ``podium serve``.
+alone, and to ``/search`` of one process of ``podium serve``: by one client, and by eight at once.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,7 @@ import msgspec
 import numpy as np
 
 from benchmarks._report import Report
-from benchmarks._serving_processes import Client, served
+from benchmarks._serving_processes import Client, cpu_seconds, served
 from podium.data import Dataset, read_parquet, read_qrels
 from podium.export import connect_engine, export_ranker
 from podium.export.writing import ExportSettings
@@ -44,6 +45,7 @@ from tests.features.collection import (
 
 DEPTH, SIZE = 100, 10
 _MODEL = "search_speed"
+CLIENTS = 8
 _COLUMNS = ("place",)
 """The columns of the queries that the definitions use."""
 _SERVICES = {"/search": "", "/search with id_field": 'id_field = "sku.keyword"\n'}
@@ -120,18 +122,36 @@ def _compare(
     assert address.port is not None
     searches = [("/search", _search_body(query)) for query in queries]
     with ExitStack() as stack:
-        ports = {}
+        services = {}
         for way, settings in _SERVICES.items():
             if not settings or search.target != "solr":
-                ports[way] = _serve(stack, search, folder, settings)
-        calls = {way: _calls(port, searches) for way, port in ports.items()}
-        for way, requests in ways.items():
-            content = [
-                (f"{address.path}/{each.path}", msgspec.json.encode(each.content))
-                for each in requests
+                services[way] = _serve(stack, search, folder, settings)
+        requests = {way: (port, searches) for way, (port, _) in services.items()}
+        for way, each in ways.items():
+            bodies = [
+                (f"{address.path}/{request.path}", msgspec.json.encode(request.content))
+                for request in each
             ]
-            calls[way] = _calls(address.port, content)
-        seconds = _sample(calls, repeats)
+            requests[way] = (address.port, bodies)
+        alone = _sample({way: _calls(*each) for way, each in requests.items()}, repeats)
+        before = {way: cpu_seconds(process) for way, (_, process) in services.items()}
+        together = _sample_together(
+            {way: [_calls(*each) for _ in range(CLIENTS)] for way, each in requests.items()},
+            repeats,
+        )
+        sent = len(searches) * (repeats + 1)
+        for way, (_, process) in services.items():
+            taken = 1000 * (cpu_seconds(process) - before[way]) / sent
+            report.note(
+                f"{title}: {way} takes {taken:.2f} ms of one core per search in the service"
+            )
+    _report(report, f"{title}, 1 client", search, alone)
+    _report(report, f"{title}, {CLIENTS} clients", search, together)
+
+
+def _report(
+    report: Report, title: str, search: FeatureSearch, seconds: Mapping[str, Sequence[float]]
+) -> None:
     p50 = {way: float(np.median(values)) for way, values in seconds.items()}
     for way, values in seconds.items():
         p99 = float(np.quantile(values, 0.99))
@@ -147,14 +167,14 @@ def _compare(
             report.note(f"{what}: {ratio:.2f} (it reads the id of each candidate, a stored field)")
 
 
-def _serve(stack: ExitStack, search: FeatureSearch, folder: Path, settings: str) -> int:
-    """Start a service; return its port."""
+def _serve(stack: ExitStack, search: FeatureSearch, folder: Path, settings: str) -> tuple[int, int]:
+    """Start a service; return its port and the id of its process."""
     (folder / "search.toml").write_text(
         f'engine = "{search.target}"\nurl = "{search.url}"\ndefinitions = "features.toml"\n'
         f'feature_set = "{_MODEL}"\ndepth = {DEPTH}\nbudget_ms = 10000\n{settings}'
     )
     options = ("--search", str(folder / "search.toml"))
-    return stack.enter_context(served(folder / "web.podium", *options))[0]
+    return stack.enter_context(served(folder / "web.podium", *options))
 
 
 def _calls(port: int, requests: Sequence[tuple[str, bytes]]) -> list[Callable[[], bytes]]:
@@ -177,6 +197,32 @@ def _sample(
                     seconds[way].append(time.perf_counter() - start)
                 elif way in _SERVICES and not json.loads(answer)["reranked"]:
                     raise RuntimeError(answer.decode())
+    return seconds
+
+
+def _sample_together(
+    clients: Mapping[str, Sequence[Sequence[Callable[[], bytes]]]], repeats: int
+) -> dict[str, list[float]]:
+    """Time the calls of several clients at once, one way after the other in each round."""
+    seconds: dict[str, list[float]] = {way: [] for way in clients}
+
+    def timed(calls: Sequence[Callable[[], bytes]]) -> list[float]:
+        values = []
+        for call in calls:
+            start = time.perf_counter()
+            call()
+            values.append(time.perf_counter() - start)
+        return values
+
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        for repeat in range(repeats + 1):
+            for way, each in clients.items():
+                # Each client sends a part of the queries, in another order each time.
+                parts = [calls[(number + repeat) % CLIENTS :: CLIENTS]
+                         for number, calls in enumerate(each)]  # fmt: skip
+                for values in pool.map(timed, parts):
+                    if repeat:
+                        seconds[way] += values
     return seconds
 
 

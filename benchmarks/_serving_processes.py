@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import os
 import re
 import socket
 import subprocess
@@ -123,6 +124,12 @@ def resident_bytes(process: int) -> int:
     match = re.search(r"VmRSS:\s+(\d+)", status)
     assert match is not None
     return int(match[1]) * 1024
+
+
+def cpu_seconds(process: int) -> float:
+    """Return the time that a process has had of the processors."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def tree_bytes(process: int) -> int:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -198,5 +199,6 @@ def test_the_help_lists_commands_without_importing_them() -> None:
 @pytest.mark.parametrize("name", [name for group in _COMMANDS.values() for name in group])
 def test_the_help_says_of_a_command_what_its_own_help_begins_with(name: str) -> None:
     summary = next(group[name][1] for group in _COMMANDS.values() if name in group)
-    command = typer.main.get_command(app).get_command(None, name)
+    group: Any = typer.main.get_command(app)
+    command = group.get_command(None, name)
     assert " ".join(command.help.split("\n\n")[0].split()) == summary

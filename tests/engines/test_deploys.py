@@ -323,6 +323,34 @@ def test_two_who_switch_at_once_leave_a_model(shop, old, new, tmp_path):
     assert shop.engine.reference(shop.name).previous == version_name(old.export)
 
 
+@pytest.mark.parametrize("held", ["delete", "switch"])
+def test_a_delete_and_a_switch_at_once_leave_a_model(shop, old, new, held):
+    """Both have looked; before the request of the one is passed on, the other one is done."""
+    version = version_name(new.export)
+    deploy_export(old.export, shop.engine)
+    deploy_export(new.export, shop.engine, switch=False)
+    first, second = switch_version, delete_stored
+    path = "_scripts/|config/params$"
+    if held == "delete":
+        first, second = second, first
+        path = "_ltr/_model/|schema/model-store/"
+    with faulty_proxy(shop.url) as proxy:
+        entered = threading.Event()
+
+        def meanwhile(_number: int, method: str, requested: str) -> Fault | None:
+            if method != "GET" and re.search(path, requested) and not entered.is_set():
+                entered.set()
+                second(version, shop.engine)
+            return None
+
+        proxy.fault = meanwhile
+        with pytest.raises(DataError, match=f"refer to {version_name(old.export)} again"):
+            first(version, connect_engine(shop.target, proxy.url))
+    assert entered.is_set()
+    assert shop.search() == old.ranking
+    assert version not in shop.engine.stored().versions
+
+
 def test_what_is_in_use_is_not_deleted(shop, old, new):
     deploy_export(old.export, shop.engine)
     deploy_export(new.export, shop.engine)
@@ -419,6 +447,25 @@ def test_what_a_killed_check_leaves_is_listed_and_deleted(shop, old, new, proces
     assert podium("deploy", "delete", shop.url, *leftovers).returncode == 0
     assert shop.engine.stored().leftovers == ()
     assert shop.search() == old.ranking
+
+
+@pytest.mark.parametrize("shop", ["solr 9"], indirect=True)
+def test_documents_that_a_killed_check_leaves_are_listed_and_deleted(shop, old, processes):
+    """In an empty collection of Solr golden rows are documents, which searches would find."""
+    shop.empty()
+    with faulty_proxy(shop.url) as proxy:
+        deploy_export(old.export, connect_engine(shop.target, proxy.url), switch=False)
+    number = next(n for n, (_, path) in enumerate(proxy.requests, 1) if "update?" in path)
+    version = version_name(old.export)
+    delete_stored(version, shop.engine)
+    killed = deploy_with_fault(shop, old, number + 1, Fault(), processes)
+    assert killed == -signal.SIGKILL
+    everything = f"{shop.url}/select?q=*:*&rows=0"
+    assert shop.request("GET", everything)["response"]["numFound"] > 0
+    [left] = shop.engine.stored().leftovers
+    delete_stored(left, shop.engine)
+    assert shop.engine.stored().leftovers == ()
+    assert shop.request("GET", everything)["response"]["numFound"] == 0
 
 
 def test_the_commands_deploy_list_switch_roll_back_and_delete(shop, old, new):

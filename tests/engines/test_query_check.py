@@ -151,6 +151,25 @@ def test_an_old_model_under_the_name_is_found(ranked, tmp_path):
     assert found.differing == found.queries > 0
 
 
+def test_a_ranking_without_a_candidate_is_a_difference(ranked, monkeypatch):
+    for ranking in ([], [("nobody", 1.0)]):
+        monkeypatch.setattr(ranked.search, "ranking", lambda _answer, value=ranking: value)
+        found = check(ranked)
+        assert found.differing == found.queries > 0
+        assert not found.holds
+        assert f"none of {len(ranking)} documents" in found.differences[0].text
+
+
+def test_queries_that_the_engine_refuses_are_counted(ranked):
+    words = " ".join(f"word{number}" for number in range(1100))
+    long = SearchQuery("long", words, ranked.queries[0].columns)
+    queries = [long, *ranked.queries[:3]]
+    found = verify_queries(ranked.export, ranked.search, queries, depth=DEPTH)
+    assert (found.refused, found.queries + found.empty, found.differing) == (1, 3, 0)
+    assert "1 queries that the engine refuses" in found.unchecked
+    assert found.holds
+
+
 @pytest.mark.long
 def test_shards_with_a_replica_each_rank_as_the_ranker(opensearch_ltr, tmp_path):
     """Copies of a shard differ in what is deleted but still counted, so requests name one copy."""

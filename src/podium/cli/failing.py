@@ -26,7 +26,7 @@ def one_line_errors(status: int) -> Iterator[None]:
     """Turn errors inside into one line and an exit status, and warnings into lines of their own."""
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _print_warning
+            warnings.showwarning = _print_warning  # type: ignore[assignment]
             yield
     except (typer.Abort, typer.Exit):  # how a command ends on purpose
         raise

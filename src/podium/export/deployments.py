@@ -141,7 +141,28 @@ def delete_stored(name: str, engine: DeploymentEngine) -> None:
         )
     engine.delete(name)
     if is_version:
-        _require_not_live(name, engine)  # switched to meanwhile: put it there again
+        _leave(name, engine.reference(model_name(name)), engine)
+
+
+def _leave(version: str, now: Reference, engine: DeploymentEngine) -> None:
+    """Let searches go back from a version that somebody deleted while another one switched to it.
+
+    There is no lock: whoever comes second, the one who deletes or the one who switches, notices.
+    """
+    if now.live != version or version in engine.stored().versions:
+        return
+    name = model_name(version)
+    if now.previous is None:
+        raise DataError(
+            f"searches for {name!r} refer to {version}, which was deleted meanwhile",
+            hint="Put it there again: podium deploy put.",
+        )
+    engine.refer(name, now, now.previous)
+    raise DataError(
+        f"{version} was deleted while somebody switched to it: searches refer to "
+        f"{now.previous} again",
+        hint="Agree on a version, and put it there: podium deploy put.",
+    )
 
 
 def _require_not_live(version: str, engine: DeploymentEngine) -> None:
@@ -171,6 +192,7 @@ def _switch(engine: DeploymentEngine, name: str, seen: Reference, version: str) 
     now = engine.reference(name)
     if now != expected:
         raise _switched_meanwhile(name, now)
+    _leave(version, now, engine)
 
 
 def _switched_meanwhile(name: str, now: Reference) -> DataError:

@@ -148,8 +148,8 @@ def score_tolerance(target: str, model: FittedModel, values: Doubles) -> Doubles
     own = np.float32 if model.single_precision else np.float64
     bound = model.rounding_bound(values, engine) + model.rounding_bound(values, own)
     if writer.single_scores and not writer.single_precision:
-        # The score alone is rounded, after a constant was added that makes none negative.
-        bound += 2 * _HALF_STEP * model.largest_shift
+        # The constant that makes no score negative is rounded, and then the score with it.
+        bound += 3 * _HALF_STEP * model.largest_shift
     return bound
 
 
@@ -179,7 +179,9 @@ def _compare_live(
     covered = coverage(written, golden.values)
     if covered.numbers and not covered.shown:
         findings.append(Finding("no golden row could be off: nothing was verified", ()))
-    return off, findings, [*covered.unshown, _OWN_FIELDS]
+    step = np.spacing(np.float32(np.abs(golden.scores).max(initial=0.0)))
+    last_digit = f"changes of a number by less than {step:.2g}, the last digit of the scores"
+    return off, findings, [*covered.unshown, last_digit, _OWN_FIELDS]
 
 
 def _off(scores: Doubles, expected: Doubles, tolerance: Doubles) -> Ints:

@@ -22,7 +22,12 @@ from podium.export.reference import read_reference
 from podium.export.targets.base import EngineModel
 from podium.export.verifying import read_written, score_tolerance
 from podium.features.feature_log import check_feature_set, send
-from podium.features.feature_search import MOST_DOCUMENTS, EngineRequest, FeatureSearch
+from podium.features.feature_search import (
+    MOST_DOCUMENTS,
+    EngineRequest,
+    FeatureSearch,
+    QueryRefusedError,
+)
 from podium.features.rows import FeatureRows
 from podium.features.search_query import LoggedDocument, SearchQuery
 
@@ -58,6 +63,7 @@ class QueryVerification:
         differing: The number of queries whose first documents differ.
         empty: The number of queries without a candidate.
         wider: The number of queries with documents beyond the first candidates of the whole index.
+        refused: The number of queries that the engine refuses, as they are and as plain words.
         differences: The first differences.
         unchecked: What the comparison could not notice, in words.
     """
@@ -67,6 +73,7 @@ class QueryVerification:
     differing: int
     empty: int
     wider: int
+    refused: int
     differences: tuple[QueryDifference, ...]
     unchecked: tuple[str, ...]
 
@@ -151,18 +158,22 @@ class _Check:
         self._columns = [names.index(each.name) for each in export.manifest.features]
         self._rows = FeatureRows(search.definitions)
         self._rows.load()
-        self._counts = dict.fromkeys(("queries", "documents", "differing", "empty", "wider"), 0)
+        counts = ("queries", "documents", "differing", "empty", "wider", "refused")
+        self._counts = dict.fromkeys(counts, 0)
         self._differences: list[QueryDifference] = []
         self._reached: set[int] = set()
         self._unscored = 0
 
     def compare(self, client: EngineClient, query: SearchQuery) -> None:
-        documents = self._candidates(client, query, self._depth)
+        try:
+            documents = self._candidates(client, query, self._depth)
+        except QueryRefusedError:
+            self._counts["refused"] += 1
+            return
         if not documents:
             self._counts["empty"] += 1
             return
-        request = self._search.reranked(query, self._name, self._depth, self._top)
-        ranking = self._search.ranking(send(client, _pinned(request, self._target))[1])
+        ranking = self._ranking(client, query)
         scores = self._scores(query, documents)
         first = list(scores)
         if not {name for name, _ in ranking} <= scores.keys():
@@ -178,11 +189,33 @@ class _Check:
     def _candidates(
         self, client: EngineClient, query: SearchQuery, size: int
     ) -> list[LoggedDocument]:
-        request = _pinned(self._search.search(query, size), self._target)
+        steps = self._search.asking(query, size)
+        request = next(steps)
         try:
-            return self._search.documents(send(client, request)[1])
+            while True:
+                answer = send(client, _pinned(request, self._target))
+                try:
+                    request = steps.send(answer)
+                except StopIteration as end:
+                    documents: list[LoggedDocument] = end.value
+                    return documents
+        except QueryRefusedError:
+            raise
         except DataError as error:
             raise DataError(f"query {query.id!r}: {error.problem}", hint=error.hint) from error
+
+    def _ranking(self, client: EngineClient, query: SearchQuery) -> list[tuple[str, float]]:
+        """Return the engine's first documents by its model, of a query or else of its words."""
+        for asked in (query, query.words_only()):
+            request = self._search.reranked(asked, self._name, self._depth, self._top)
+            status, answer = send(client, _pinned(request, self._target))
+            if status == 200:
+                return self._search.ranking(answer)
+        raise DataError(
+            f"query {query.id!r}: {self._search.title} answers a search with the model "
+            f"{self._name} with status {status}",
+            hint="Look at what its log says.",
+        )
 
     def _scores(
         self, query: SearchQuery, documents: list[LoggedDocument]
@@ -218,7 +251,9 @@ class _Check:
             slack = scores[above][1] + scores[below][1]
             if scores[above][0] + slack < scores[below][0]:
                 differ(below, f"is below {above}, whose score is less")
-        if ranking and len(ranking) < min(self._top, len(first)):
+        if not known:
+            differ("", f"none of {len(ranking)} documents that are returned is a candidate")
+        elif len(ranking) < min(self._top, len(first)):
             differ("", f"{len(ranking)} documents are returned, of {len(first)} candidates")
         ranked = {name for name, _ in ranking}
         lowest = min((scores[name][0] + scores[name][1] for name, _ in known), default=np.inf)
@@ -239,6 +274,8 @@ class _Check:
             )
         if self._counts["empty"]:
             unchecked.append(f"{self._counts['empty']} queries without a candidate")
+        if self._counts["refused"]:
+            unchecked.append(f"{self._counts['refused']} queries that the engine refuses")
         if self._unscored:
             unchecked.append(
                 f"{self._unscored} documents of other shards, which are not among the first "

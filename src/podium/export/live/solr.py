@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -35,6 +34,7 @@ from podium.export.targets.solr import FEATURES, MODEL
 from podium.kernels import Doubles
 
 _PREFIX = "podium-golden-"
+_MOST_DOCUMENTS = 10_000
 _FIELD = {"type": "podium_float", "indexed": False, "stored": False, "docValues": True}
 _VALUE = "org.apache.solr.ltr.feature.ValueFeature"
 
@@ -151,12 +151,11 @@ class SolrEngine:
                     hint="Verify in a collection with documents.",
                 )
             self._add_fields(client, export)
+            run = temporary_name()
             try:
-                return _scores(client, export.engine_names, values, model)
+                return _scores(client, export.engine_names, values, model, run)
             finally:
-                client.request(
-                    "POST", "update?commit=true", {"delete": {"query": f"id:{_PREFIX}*"}}
-                )
+                _delete_documents(client, run)
 
     @contextmanager
     def _model_on_values(
@@ -207,6 +206,7 @@ class SolrEngine:
         """Return what Podium has put there."""
         with self._client() as client:
             models = self._stored_models(client)
+            documents = _golden_documents(client)
             _, answer = client.request("GET", "schema/feature-store")
         try:
             names = sorted(map(str, answer["featureStores"]))
@@ -219,7 +219,7 @@ class SolrEngine:
         return StoredModels(
             {name: used_by[name] for name in sorted(used_by) if VERSION.fullmatch(name)},
             {name: tuple(users[name]) for name in names if is_feature_set(name)},
-            tuple(sorted({*filter(is_leftover, [*used_by, *names])})),
+            tuple(sorted({*filter(is_leftover, [*used_by, *names, *documents])})),
         )
 
     def reference(self, name: str) -> Reference:
@@ -259,6 +259,8 @@ class SolrEngine:
         """Delete a version, a feature store or a leftover."""
         name = safe_name(name)
         with self._client() as client, self._stores(client) as stores:
+            if is_leftover(name):
+                _delete_documents(client, name)
             if not is_feature_set(name):
                 self._change(stores, "DELETE", f"schema/model-store/{name}")
             if not VERSION.fullmatch(name):
@@ -430,14 +432,29 @@ def _scores_of_values(
     return np.array(scores, np.float64)
 
 
-def _scores(client: EngineClient, names: Sequence[str], values: Doubles, model: str) -> Doubles:
+def _golden_documents(client: EngineClient) -> set[str]:
+    """Return the checks whose golden rows are documents of the collection."""
+    body = {"query": f"{{!prefix f=id}}{_PREFIX}", "limit": _MOST_DOCUMENTS, "fields": ["id"]}
+    _, answer = client.request("POST", "select", body, may_be=(400,))  # 400: it has no such field
+    try:
+        documents = answer.get("response", {}).get("docs", [])
+        return {str(each["id"]).rpartition("-")[0] for each in documents}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise malformed("Solr", error) from error
+
+
+def _delete_documents(client: EngineClient, run: str) -> None:
+    query = {"delete": {"query": f"{{!prefix f=id}}{run}-"}}
+    client.request("POST", "update?commit=true", query, may_be=(400,))
+
+
+def _scores(
+    client: EngineClient, names: Sequence[str], values: Doubles, model: str, run: str
+) -> Doubles:
     scores = np.full(len(values), np.nan)
-    run = secrets.token_hex(4)
     for start in range(0, len(values), BATCH):
         batch = row_documents(names, values[start : start + BATCH])
-        documents = [
-            {"id": f"{_PREFIX}{run}-{row}", **fields} for row, fields in enumerate(batch, start)
-        ]
+        documents = [{"id": f"{run}-{row}", **fields} for row, fields in enumerate(batch, start)]
         client.request("POST", "update?commit=true", documents)
         ids = ",".join(str(document["id"]) for document in documents)
         _, answer = client.request(
