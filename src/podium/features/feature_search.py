@@ -389,7 +389,7 @@ class OpenSearchSearch(FeatureSearch):
             "query": bound(self.definitions.candidates.template, values.__getitem__),
             "rescore": {"window_size": depth, "query": rescore},
         }
-        return EngineRequest("POST", f"{self._index}/_search", body, may_be=_REFUSALS)
+        return EngineRequest("POST", f"{self._index}/_search", body, allowed=_REFUSALS)
 
     def ranking(self, answer: Any) -> list[tuple[str, float]]:
         """Return the ids and scores of the answer to ``reranked``, best first."""

@@ -435,7 +435,7 @@ def _scores_of_values(
 def _golden_documents(client: EngineClient) -> set[str]:
     """Return the checks whose golden rows are documents of the collection."""
     body = {"query": f"{{!prefix f=id}}{_PREFIX}", "limit": _MOST_DOCUMENTS, "fields": ["id"]}
-    _, answer = client.request("POST", "select", body, may_be=(400,))  # 400: it has no such field
+    _, answer = client.request("POST", "select", body, allowed=(400,))  # 400: it has no such field
     try:
         documents = answer.get("response", {}).get("docs", [])
         return {str(each["id"]).rpartition("-")[0] for each in documents}
@@ -445,7 +445,7 @@ def _golden_documents(client: EngineClient) -> set[str]:
 
 def _delete_documents(client: EngineClient, run: str) -> None:
     query = {"delete": {"query": f"{{!prefix f=id}}{run}-"}}
-    client.request("POST", "update?commit=true", query, may_be=(400,))
+    client.request("POST", "update?commit=true", query, allowed=(400,))
 
 
 def _scores(
