@@ -191,5 +191,5 @@ def test_names_of_the_package() -> None:
     assert podium.MissingPackageError is MissingPackageError
     assert "data" in dir(podium)
     assert podium.data.Dataset.__name__ == "Dataset"
-    with pytest.raises(AttributeError, match="no attribute 'color'"):
+    with pytest.raises(AttributeError, match="No podium attribute color"):
         podium.color  # type: ignore[attr-defined]  # noqa: B018
