@@ -19,6 +19,7 @@ from podium.errors import ArgumentError, DataError, MissingPackageError, PodiumE
 from podium.features.feature_search import QueryRefusedError
 from podium.judging import Overlap, SimulatedAssessor, rotate
 from podium.judging.assessors.simulated import Habits
+from podium.judging.models.budget import BudgetError
 from podium.judging.workload import estimate_workload
 from podium.losses import LambdaLoss, ListMLE
 from podium.losses.names import parse_loss
@@ -150,6 +151,7 @@ def test_no_other_error_is_for_callers() -> None:
     raised = re.compile(r"raise (\w+)\(")
     ours = {kind.__name__ for kind in _kinds(PodiumError)} | {
         QueryRefusedError.__name__,
+        BudgetError.__name__,
         "unknown",
         "unknown_measure",
         "unknown_name",
