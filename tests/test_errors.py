@@ -165,6 +165,8 @@ def test_no_other_error_is_for_callers() -> None:
     inside = {"ValueError", "KeyError", "TypeError", "TypingError", "BlockingIOError", "OSError"}
     # What Python asks of __getattr__, of __getitem__ and of a module that cannot be imported.
     protocol = {"AttributeError", "IndexError", "ImportError"}
+    # Kinds of models that a target has refused before.
+    protocol |= {"NotImplementedError"}
     found = {
         name
         for file in package.rglob("*.py")

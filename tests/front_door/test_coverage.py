@@ -14,7 +14,7 @@ from podium.errors import CoverageWarning, DataError
 from podium.measures import compare
 from podium.measures.comparison.formats import as_json, as_markdown
 from podium.measures.comparison.html import as_html
-from podium.measures.coverage import Coverage
+from podium.measures.coverage import RunCoverage
 from tests.cli.run_podium import podium as run_podium
 
 QUERIES = [f"q{number}" for number in range(20)]
@@ -106,7 +106,7 @@ def test_nothing_is_said_of_runs_that_fit() -> None:
         # Relevant documents alone were judged, as in MS MARCO: most of a run is not.
         positives = {query: {"D1": 1} for query in QUERIES}
         podium.evaluate("RR@10", positives, GOOD)
-    assert result.coverage == Coverage(20, 20, 0, 10, 200, 200, only_relevant=False)
+    assert result.coverage == RunCoverage(20, 20, 0, 10, 200, 200, only_relevant=False)
 
 
 def test_counts_of_first_documents_are_those_of_brute_force() -> None:

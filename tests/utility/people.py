@@ -52,8 +52,8 @@ def runs() -> tuple[Judgments, dict[str, Rankings]]:
     """One system finds the one perfect document, the other two fair ones."""
     queries = [f"q{number}" for number in range(12)]
     ids = np.repeat(queries, 3)
-    documents = [f"{query}-{name}" for query in queries for name in ("best", "fair", "also")]
-    judgments = Judgments.from_columns(ids, documents, [2, 1, 1] * 12)
+    judged = [f"{query}-{name}" for query in queries for name in ("best", "fair", "also", "z")]
+    judgments = Judgments.from_columns(np.repeat(queries, 4), judged, [2, 1, 1, 0] * 12)
 
     def run(names: tuple[str, str, str]) -> Rankings:
         rows = [f"{query}-{name}" for query in queries for name in names]

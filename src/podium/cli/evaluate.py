@@ -26,7 +26,7 @@ from podium.data.preferences import Preferences
 from podium.errors import ArgumentError, DataError
 from podium.measures import Conventions, evaluate, evaluate_table
 from podium.measures.comparison.statistics import mean_interval
-from podium.measures.coverage import Coverage, coverage_notes
+from podium.measures.coverage import RunCoverage, coverage_notes
 from podium.measures.evaluation import Evaluation
 from podium.measures.presets import Measures, conventions_named, conventions_text, resolve_measures
 from podium.measures.registry import definition_of
@@ -382,7 +382,7 @@ def _print(results: dict[str, Evaluation]) -> None:
     print_notes([f"Conventions: {conventions}.", *coverage_notes(coverage)])
 
 
-def _covered(coverage: Coverage | None) -> list[str]:
+def _covered(coverage: RunCoverage | None) -> list[str]:
     if coverage is None:
         return ["", ""]
     return [f"{coverage.answered}/{coverage.queries}", f"{coverage.share:.4f}"]

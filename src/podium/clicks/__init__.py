@@ -1,6 +1,6 @@
 """Clicks as one more assessor: a log of searches as a table, and what can be learned from it."""
 
-from podium.clicks.check import Finding, LogCheck, check_log
+from podium.clicks.check import LogCheck, LogFinding, check_log
 from podium.clicks.fetching import fetch_ubi
 from podium.clicks.importing import ImportRules, import_clicks
 from podium.clicks.labels import ClickLabels, label_clicks
@@ -13,9 +13,9 @@ __all__ = [
     "ClickLog",
     "ClickModel",
     "Examination",
-    "Finding",
     "ImportRules",
     "LogCheck",
+    "LogFinding",
     "SimulatedUser",
     "check_log",
     "fetch_ubi",

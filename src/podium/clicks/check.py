@@ -24,7 +24,7 @@ _FULL = 0.98
 
 
 @dataclass(frozen=True)
-class Finding:
+class LogFinding:
     """Something in a log that misleads who learns from it.
 
     Attributes:
@@ -66,7 +66,7 @@ class LogCheck:
 
     verdict: Verdict
     reasons: tuple[str, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[LogFinding, ...]
     pairs: int
     moved: int
     clicked_moved: int
@@ -167,7 +167,7 @@ def _components(linked: Doubles, ranks: list[int]) -> tuple[tuple[int, ...], ...
 
 
 def _verdict(
-    findings: tuple[Finding, ...],
+    findings: tuple[LogFinding, ...],
     components: tuple[tuple[int, ...], ...],
     impressions: Doubles,
     clicks: Doubles,
@@ -213,13 +213,13 @@ def _verdict(
     ]
 
 
-def _findings(log: ClickLog, odd: Doubles, clicks: float, shown: float) -> list[Finding]:
+def _findings(log: ClickLog, odd: Doubles, clicks: float, shown: float) -> list[LogFinding]:
     facts, counts = log.facts, log.counts
     findings = []
 
     def add(kind: str, count: float, text: str) -> None:
         if count:
-            findings.append(Finding(kind, int(count), text))
+            findings.append(LogFinding(kind, int(count), text))
 
     same_rank, all_clicked = odd[:2]
     if shown and clicks >= _FULL * shown:

@@ -27,7 +27,7 @@ _ENOUGH = 0.5
 
 
 @dataclass(frozen=True)
-class Coverage:
+class RunCoverage:
     """How much of the judgments a ranking answers, and how much of what it shows is judged.
 
     Attributes:
@@ -60,9 +60,9 @@ class Coverage:
         """The share of documents shown that are judged; NaN if none are shown."""
         return self.judged / self.shown if self.shown else float("nan")
 
-    def __add__(self, other: Coverage) -> Coverage:
+    def __add__(self, other: RunCoverage) -> RunCoverage:
         """The coverage of both, of different queries."""
-        return Coverage(
+        return RunCoverage(
             self.queries + other.queries,
             self.answered + other.answered,
             self.others + other.others,
@@ -110,7 +110,7 @@ def percent(share: float) -> str:
     return f"{rounded} %"
 
 
-def coverage_notes(coverage: Mapping[str, Coverage]) -> list[str]:
+def coverage_notes(coverage: Mapping[str, RunCoverage]) -> list[str]:
     """Return a sentence for each system, or one if they are all the same."""
     notes = {name: each.note() for name, each in coverage.items()}
     if len(set(notes.values())) == 1:
@@ -118,7 +118,7 @@ def coverage_notes(coverage: Mapping[str, Coverage]) -> list[str]:
     return [f"Coverage of {name}: {note}" for name, note in notes.items()]
 
 
-def coverage_of(inputs: Inputs, measures: Sequence[Measure], conventions: Conventions) -> Coverage:
+def coverage_of(inputs: Inputs, measures: Sequence[Measure], conventions: Conventions) -> RunCoverage:
     """Count the queries that have documents, and the judged ones among the first documents.
 
     The first documents are as many as the smallest cut-off of the measures, or ten.
@@ -132,11 +132,11 @@ def coverage_of(inputs: Inputs, measures: Sequence[Measure], conventions: Conven
     judged = shown if known.all() else _count_known(inputs, known, depth)
     pool = inputs.judged_labels
     only = pool is not None and bool(len(pool)) and bool(np.nanmin(pool, initial=np.inf) > 0)
-    return Coverage(len(inputs.query_ids), answered, inputs.others, depth, shown, judged, only)
+    return RunCoverage(len(inputs.query_ids), answered, inputs.others, depth, shown, judged, only)
 
 
 def check_coverage(
-    coverage: Coverage, conventions: Conventions, inputs: Inputs | None = None, name: str = ""
+    coverage: RunCoverage, conventions: Conventions, inputs: Inputs | None = None, name: str = ""
 ) -> None:
     """Refuse rankings of which nothing is judged, and warn of what the means do not say.
 

@@ -16,7 +16,7 @@ from podium.data.grouping import Strings
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
 from podium.measures.conventions import Conventions
-from podium.measures.coverage import Coverage
+from podium.measures.coverage import RunCoverage
 from podium.measures.names import is_ir_measure, parse_measure
 from podium.measures.registry import Aggregate, Measure, definition_of
 
@@ -48,7 +48,7 @@ class Evaluation:
     values: ByMeasure[Doubles]
     conventions: Conventions
     query_weights: Doubles | None = None
-    coverage: Coverage | None = None
+    coverage: RunCoverage | None = None
 
     def __len__(self) -> int:
         return len(self.query_ids)

@@ -14,7 +14,7 @@ from podium.data.query_weights import QueryWeights, query_weights
 from podium.data.seeds import checked_seed
 from podium.data.sources import TableSource
 from podium.errors import ArgumentError, DataError
-from podium.measures.comparison.result import Comparison, Source
+from podium.measures.comparison.result import Compared, Comparison
 from podium.measures.comparison.statistics import TESTS, TestName
 from podium.measures.conventions import Conventions
 from podium.measures.coverage import check_coverage, coverage_of
@@ -132,6 +132,6 @@ def compare(
             name: int(np.sum(counted & ~missing[0] & without))
             for name, without in zip(tuple(systems)[1:], missing[1:], strict=True)
         },
-        source=Source(chosen, inputs, keep),
+        source=Compared(chosen, inputs, keep),
         coverage=coverage,
     )

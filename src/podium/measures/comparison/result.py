@@ -28,7 +28,7 @@ from podium.measures.comparison.statistics import (
 )
 from podium.measures.compiled import Booleans
 from podium.measures.conventions import Conventions
-from podium.measures.coverage import Coverage, coverage_notes
+from podium.measures.coverage import RunCoverage, coverage_notes
 from podium.measures.evaluation import ByMeasure
 from podium.measures.inputs import Inputs
 from podium.measures.names import parse_measure
@@ -54,7 +54,7 @@ class Summary:
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class Compared:
     """What the values of a comparison were computed from, for what else may be asked of it.
 
     Attributes:
@@ -184,8 +184,8 @@ class Comparison:
     random_state: int = 0
     query_weights: Doubles | None = field(default=None, repr=False)
     unanswered: Mapping[str, int] = field(default_factory=dict, repr=False)
-    source: Source | None = field(default=None, repr=False)
-    coverage: Mapping[str, Coverage] = field(default_factory=dict, repr=False)
+    source: Compared | None = field(default=None, repr=False)
+    coverage: Mapping[str, RunCoverage] = field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:
         lines = [*markdown_table(HEADINGS, self.rows()), "", *notes(self), *warnings(self), ""]
