@@ -107,7 +107,7 @@ def test_rows_in_any_order_sparse_and_weighted() -> None:
     # A query of weight 2 is one that comes twice.
     weights = np.random.default_rng(5).integers(0, 3, QUERIES)
     twice = np.concatenate(
-        [np.flatnonzero(QID == q) for q in range(QUERIES) for _ in range(weights[q])]
+        [np.flatnonzero(q == QID) for q in range(QUERIES) for _ in range(weights[q])]
     )
     group = [SIZE] * int(weights.sum())
     repeated = ranker.fit(X[twice], CLICKED[twice], group=group, position=RANK[twice]).coef_
@@ -127,14 +127,17 @@ def test_validation_queries_have_no_ranks() -> None:
         )
 
 
+PENALIZED: dict[str, Any] = {"position": RANK, "position_regularization": 1.0}
+
+
 @pytest.mark.parametrize(
     ("ranker", "options", "message"),
     [
         (podium.BoostedRanker(), {"position": RANK}, "no loss that could take position"),
         (podium.LinearRanker(), {"position": RANK[1:]}, "position has the shape"),
         (podium.LinearRanker(), {"position_regularization": 1.0}, "but there are none"),
-        (podium.LinearRanker(alpha=0.0), {"position": RANK, "position_regularization": 1.0}, "alpha is 0"),
-        (podium.LinearRanker(), {"position": RANK, "position_regularization": -1.0}, "position_regularization is -1"),
+        (podium.LinearRanker(alpha=0.0), PENALIZED, "alpha is 0"),
+        (podium.LinearRanker(), PENALIZED | {"position_regularization": -1.0}, "is -1.0"),
         (podium.TreeRanker(lambdarank_position_bias_regularization=1.0), {}, "but there are none"),
     ],
 )  # fmt: skip

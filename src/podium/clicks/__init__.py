@@ -7,11 +7,13 @@ from podium.clicks.labels import ClickLabels, label_clicks
 from podium.clicks.models import ClickModel, Examination, fit_clicks
 from podium.clicks.simulate import SimulatedUser, simulate_clicks
 from podium.clicks.table import ClickLog
+from podium.clicks.training import ClickTraining, train_on_clicks
 
 __all__ = [
     "ClickLabels",
     "ClickLog",
     "ClickModel",
+    "ClickTraining",
     "Examination",
     "Finding",
     "ImportRules",
@@ -23,4 +25,5 @@ __all__ = [
     "import_clicks",
     "label_clicks",
     "simulate_clicks",
+    "train_on_clicks",
 ]

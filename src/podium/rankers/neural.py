@@ -32,7 +32,6 @@ from podium.rankers.training_data import TrainingData, query_blocks
 from podium.rankers.validation_monitor import ValidationMonitor
 from podium.scorers.models import NetworkModel
 
-
 _OFFSET_RATE = 0.05
 """How far the offsets of ranks move to where a batch alone would have them."""
 
