@@ -1,6 +1,7 @@
 """Clicks as one more assessor: a log of searches as a table, and what can be learned from it."""
 
 from podium.clicks.check import Finding, LogCheck, check_log
+from podium.clicks.counterfactual import PolicyEvaluation, evaluate_policy
 from podium.clicks.fetching import fetch_ubi
 from podium.clicks.importing import ImportRules, import_clicks
 from podium.clicks.labels import ClickLabels, label_clicks
@@ -18,8 +19,10 @@ __all__ = [
     "Finding",
     "ImportRules",
     "LogCheck",
+    "PolicyEvaluation",
     "SimulatedUser",
     "check_log",
+    "evaluate_policy",
     "fetch_ubi",
     "fit_clicks",
     "import_clicks",
