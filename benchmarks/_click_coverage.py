@@ -56,8 +56,13 @@ def coverage_rows(quick: bool) -> tuple[list[Figure], list[str]]:
             truth = user.examination(DEPTH)[seen.ranks - 1]
             examination += ((seen.low <= truth) & (truth <= seen.high))[1:].tolist()
             labels += _inside(model, data, user)
+            # Another ranking is evaluated from a log that shows its documents at all ranks.
+            swapped = simulate_clicks(
+                data, f"{folder}/swapped", user=user, policy="1", searches=120, depth=DEPTH,
+                shuffled=0.6, random_state=number,
+            )  # fmt: skip
             target, _ = _reranked(data, user)
-            result = evaluate_policy(log, target, depth=DEPTH)
+            result = evaluate_policy(swapped, target, depth=DEPTH)
             for name, covered in estimates.items():
                 estimate = getattr(result, name)
                 covered.append(estimate.low <= truth_of_value <= estimate.high)

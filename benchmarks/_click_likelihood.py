@@ -109,7 +109,7 @@ def _clax(train: _Rows, test: _Rows, queries: int) -> Doubles:
 
     @nnx.jit
     def step(model: Any, optimizer: Any, content: dict[str, Any]) -> Any:
-        loss, slope = nnx.value_and_grad(lambda each: each.compute_loss(content))(model)
+        loss, slope = nnx.value_and_grad(lambda each: jnp.mean(each.compute_loss(content)))(model)
         optimizer.update(model, slope)
         return loss
 

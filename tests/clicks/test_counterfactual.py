@@ -89,7 +89,7 @@ def test_they_are_open_bandit_pipelines(tmp_path: Path, known: bool) -> None:
         estimate = getattr(result, name)
         assert estimate.value == pytest.approx(each * count / searches, rel=1e-9), name
         assert estimate.low < estimate.value < estimate.high
-    assert result.overlap == pytest.approx(iw.mean())
+    assert result.overlap == pytest.approx((iw * q_hat).sum() / q_pi.sum())
     assert result.effective == pytest.approx(iw.sum() ** 2 / (iw**2).sum())
     assert (result.searches, result.known, result.clustered_by) == (searches, known, "query")
     # The interval of a mean over independent groups of equal size.
@@ -123,7 +123,9 @@ def test_no_overlap_is_refused(tmp_path: Path) -> None:
     fixed = ClickLog.from_rows(
         columns | {"document_id": [f"d{rank - 1}" for rank in columns["rank"]]}, tmp_path / "fixed"
     )
-    with pytest.raises(DataError, match="too little to say how often they would be clicked"):
+    with pytest.raises(
+        DataError, match="of the clicks that are expected of this ranking, and 98% are needed"
+    ):
         evaluate_policy(fixed, TARGET)
     other = Rankings.from_columns(["x"], ["d0"], [1.0])
     with pytest.raises(DataError, match="for queries that are ranked"):

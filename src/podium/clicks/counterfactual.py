@@ -21,8 +21,9 @@ from podium.data import Rankings
 from podium.errors import DataError
 from podium.kernels import Doubles
 
-LEAST_OVERLAP = 0.9
+LEAST_OVERLAP = 0.98
 _FEWEST_GROUPS = 5
+_SURE = 0.999
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,8 @@ class PolicyEvaluation:
         self_normalized: Clicks over weights that add up to one: less noise, a little bias.
         doubly_robust: Expected clicks of a click model, corrected by inverse propensity: right if
             either propensities or the model are.
-        overlap: The mean weight: the share of the ranking's documents that the log shows at their
-            ranks, up to chance where propensities are known.
+        overlap: The share of the clicks that a click model expects of the ranking which are on
+            documents that the log shows at their ranks; up to chance where propensities are known.
         effective: How many documents of equal weight are worth as much.
         searches: Searches for queries that are ranked.
         left_out: Searches for queries that are not.
@@ -141,12 +142,13 @@ def _evaluation(
     log: ClickLog, sums: Mapping[str, Doubles], level: float, left_out: int, by: str, *, known: bool
 ) -> PolicyEvaluation:
     searches, rounds, weight = sums["searches"], sums["rounds"], sums["weight"]
-    overlap = _ratio(weight, rounds, level)
+    overlap = _ratio(sums["seen"], sums["expected"], _SURE)
+    # With known propensities, what is rarely shown may be missing by chance.
     share = overlap.high if known else overlap.value
     if not share >= LEAST_OVERLAP:
         raise DataError(
-            f"shows {overlap.value:.0%} of the documents that would be shown at their ranks, too "
-            "little to say how often they would be clicked",
+            f"shows at their ranks the documents with {overlap.value:.0%} of the clicks that are "
+            f"expected of this ranking, and {LEAST_OVERLAP:.0%} are needed",
             path=log.folder,
             hint="Log searches that swap documents, or evaluate a ranking that is closer.",
         )
@@ -241,6 +243,7 @@ WITH shown AS (
 SELECT
     count(DISTINCT search) AS searches, count(*) AS rounds, sum(click) AS clicks,
     sum(weight) AS weight, sum(weight * weight) AS squares, sum(weight * click) AS weighted_clicks,
+    sum(weight * expected) AS seen, sum(expected_there) AS expected,
     sum(expected_there + weight * (click - expected)) AS doubly_robust
 FROM rounds GROUP BY unit ORDER BY unit
 """
