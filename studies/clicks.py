@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from podium.clicks import fit_clicks, label_clicks, simulate_clicks, train_on_clicks
-from podium.clicks.training import ClickedSearches, FeatureRows, clicked_searches
+from podium.clicks.training import ClickedSearches, RowFinder, clicked_searches
 from podium.data import Dataset, Judgments, concat_datasets
 from podium.measures import evaluate
 from podium.measures.comparison.statistics import holm, paired_difference
@@ -52,7 +52,7 @@ def measure_cell(
             searches=searches, depth=DEPTH, shuffled=0.2 if logging == "partly random" else 0.0,
             random_state=searches,
         )  # fmt: skip
-        taken = clicked_searches(log, fold.train, FeatureRows(fold.train))
+        taken = clicked_searches(log, fold.train, RowFinder(fold.train))
         ranker = TreeRanker(LOSS, n_estimators=trees, **_TREES)
         result = train_on_clicks(
             TreeRanker(LOSS, n_estimators=trees, **_TREES),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from podium.clicks import ClickLog, evaluate_policy, fit_clicks
+from podium.clicks import ClickLog, PolicyEvaluation, evaluate_policy, fit_clicks
 from podium.data import Rankings, write_run
 from podium.errors import DataError
 from tests.cli.run_podium import fail, succeed
@@ -136,6 +136,7 @@ def test_names_and_queries_without_a_ranking(tmp_path: Path) -> None:
     log = ClickLog.from_rows(rows(np.random.default_rng(3)), tmp_path / "log")
     part = TARGET.select(np.arange(20))
     result = evaluate_policy(log, part)
+    assert isinstance(result, PolicyEvaluation)
     assert (result.searches, result.left_out) == (20 * SEARCHES, 10 * SEARCHES)
     renamed = Rankings.from_columns(
         ["n" + name for name in part.query_id_of_row().to_pylist()], part.document_ids, part.scores

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from podium.clicks import ClickLog, simulate_clicks, train_on_clicks
-from podium.clicks.training import FeatureRows, clicked_searches
+from podium.clicks.training import RowFinder, clicked_searches
 from podium.data import Dataset, Judgments, write_parquet, write_qrels
 from podium.errors import ArgumentError, DataError
 from podium.measures import evaluate
@@ -107,21 +107,21 @@ def test_equal_searches_are_one_and_all_are_counted(tmp_path: Path) -> None:
         "clicked": [1, 0, 1, 0, 0, 1, 0, 0, 1, 0],
     }  # fmt: skip
     log = ClickLog.from_rows(rows, tmp_path / "log")
-    taken = clicked_searches(log, DATA, FeatureRows(DATA))
+    taken = clicked_searches(log, DATA, RowFinder(DATA))
     assert taken.counts == {
         "searches": 5, "without features": 1, "without a preference": 1, "taken": 3,
     }  # fmt: skip
     assert sorted(zip(taken.weights, taken.data.labels[0::2], strict=True)) == [(1, 0), (2, 1)]
     assert taken.data.features[:2].tolist() == X[:2].tolist()
     assert taken.rank.tolist() == [1, 2, 1, 2]
-    named = clicked_searches(log, DATA, FeatureRows(DATA, {"x": "0"}))
+    named = clicked_searches(log, DATA, RowFinder(DATA, {"x": "0"}))
     assert named.counts["without features"] == 4
     with pytest.raises(DataError, match="no search shows documents of the features"):
-        clicked_searches(log, DATA, FeatureRows(DATA, {"y": "0"}))
+        clicked_searches(log, DATA, RowFinder(DATA, {"y": "0"}))
 
 
 def test_held_out_queries_are_not_trained_on(swapped: ClickLog) -> None:
-    taken = clicked_searches(swapped, DATA, FeatureRows(DATA))
+    taken = clicked_searches(swapped, DATA, RowFinder(DATA))
     left = taken.without(np.arange(100))
     assert set(left.query.tolist()) <= set(range(100, QUERIES))
     assert left.data.rows == len(left.rank)

@@ -235,7 +235,7 @@ class ClickedSearches:
         )  # fmt: skip
 
 
-class FeatureRows:
+class RowFinder:
     """Finds rows of features by query and document.
 
     Args:
@@ -270,7 +270,7 @@ class FeatureRows:
 def clicked_searches(
     log: ClickLog,
     features: Dataset,
-    rows: FeatureRows,
+    rows: RowFinder,
     *,
     depth: int = DEPTH,
     random_state: int = 0,
@@ -351,7 +351,7 @@ class _Ways:
     ) -> None:
         self._features, self._log = features, log
         self._regularization, self._depth = regularization, depth
-        self._rows = FeatureRows(features, names)
+        self._rows = RowFinder(features, names)
         self._labels: dict[str, Dataset] = {}
         self.searches = clicked_searches(
             log, features, self._rows, depth=depth, random_state=random_state

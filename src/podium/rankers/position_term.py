@@ -70,7 +70,7 @@ class PositionTerm:
 
     def shifted(self, scores: ArrayLike) -> Doubles:
         """Return scores as the loss sees them."""
-        return np.asarray(scores + self.offsets[self.context])
+        return np.asarray(scores, np.float64) + self.offsets[self.context]
 
     def step(self, gradient: Doubles, curvature: Doubles, rate: float) -> None:
         """Move each offset by a part of a Newton step, given the loss's derivatives by the scores.
