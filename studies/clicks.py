@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from podium.clicks import fit_clicks, label_clicks, simulate_clicks, train_on_clicks
-from podium.clicks.training import ClickedSearches, RowFinder, clicked_searches
+from podium.clicks import (
+    clicked_searches,
+    fit_clicks,
+    label_clicks,
+    simulate_clicks,
+    train_on_clicks,
+)  # fmt: skip
 from podium.data import Dataset, Judgments, concat_datasets
-from podium.measures import evaluate
-from podium.measures.comparison.statistics import holm, paired_difference
+from podium.measures import evaluate, paired_difference
 from podium.rankers import LinearRanker, TreeRanker
 from studies.arrays import Doubles
 from studies.claims import table
@@ -52,7 +56,7 @@ def measure_cell(
             searches=searches, depth=DEPTH, shuffled=0.2 if logging == "partly random" else 0.0,
             random_state=searches,
         )  # fmt: skip
-        taken = clicked_searches(log, fold.train, RowFinder(fold.train))
+        taken = clicked_searches(log, fold.train)
         ranker = TreeRanker(LOSS, n_estimators=trees, **_TREES)
         result = train_on_clicks(
             TreeRanker(LOSS, n_estimators=trees, **_TREES),
@@ -129,7 +133,7 @@ def _fitted(ranker: Any, data: Dataset, test: Dataset, **options: Any) -> Double
     return np.asarray(ranker.fit(data, **options).predict(_plain(test)))
 
 
-def _lightgbm(taken: ClickedSearches, test: Dataset, trees: int) -> Doubles:
+def _lightgbm(taken: Any, test: Dataset, trees: int) -> Doubles:
     import lightgbm
 
     rows = lightgbm.Dataset(
@@ -140,7 +144,7 @@ def _lightgbm(taken: ClickedSearches, test: Dataset, trees: int) -> Doubles:
     return np.asarray(lightgbm.train(parameters, rows, trees).predict(test.features))
 
 
-def _xgboost(taken: ClickedSearches, test: Dataset, trees: int) -> Doubles:
+def _xgboost(taken: Any, test: Dataset, trees: int) -> Doubles:
     import xgboost
 
     rows = xgboost.DMatrix(taken.data.features, taken.data.labels, weight=taken.weights)
@@ -161,14 +165,24 @@ def differences(
     """Return for each cell the mean difference of two ways and its p-value, corrected by Holm."""
     pairs = {
         name: paired_difference(
-            np.array(cell["values"][one][measure]), np.array(cell["values"][other][measure])
+            np.array(cell["values"][one][measure]),
+            np.array(cell["values"][other][measure]),
+            tests=("randomization",),
         )
         for name, cell in cells.items()
     }
-    p_values = holm(np.array([each.p_values["randomization"] for each in pairs.values()]))
+    p_values = _holm(np.array([each.p_values["randomization"] for each in pairs.values()]))
     return {
         name: (each.mean, float(p)) for (name, each), p in zip(pairs.items(), p_values, strict=True)
     }
+
+
+def _holm(p_values: Doubles) -> Doubles:
+    order = np.argsort(p_values)
+    corrected = np.empty(len(p_values))
+    steps = np.arange(len(p_values), 0, -1)
+    corrected[order] = np.minimum(np.maximum.accumulate(steps * p_values[order]), 1.0)
+    return corrected
 
 
 def biased_and_identifiable(cells: Mapping[str, Any]) -> dict[str, Any]:
@@ -185,7 +199,7 @@ def parts(setup: Setup) -> list[Part]:
     names = [name for name, folder in COLLECTIONS.items() if setup.has(folder)]
     users, searches = USERS, SEARCHES
     if setup.quick:
-        names, users, searches = names[:1], ("pbm",), (10,)
+        names, users, searches = ["MQ2008"], ("pbm",), (10,)
     return [
         Part(
             f"{name}, {user}, {logging}, {count} searches", measure_cell,
@@ -275,8 +289,3 @@ def run_quick(data: Path) -> dict[str, Any]:
     return {
         part.name: part.function(*part.arguments) for part in parts(Setup(Path(), data, quick=True))
     }
-
-
-def ways_of(cells: Mapping[str, Any]) -> Sequence[str]:
-    """Return what `auto` chose in each cell."""
-    return [cell["chosen"] for cell in cells.values()]

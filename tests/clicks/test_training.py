@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from podium.clicks import ClickLog, simulate_clicks, train_on_clicks
-from podium.clicks.training import RowFinder, clicked_searches
+from podium.clicks import ClickLog, clicked_searches, simulate_clicks, train_on_clicks
 from podium.data import Dataset, Judgments, write_parquet, write_qrels
 from podium.errors import ArgumentError, DataError
 from podium.measures import evaluate
@@ -94,7 +93,9 @@ def test_without_evidence_clicks_are_taken_as_they_are(swapped: ClickLog) -> Non
 def test_what_cannot_be_learned_is_not_tried(fixed: ClickLog) -> None:
     result = train_on_clicks(RANKER, UNLABELED, fixed, people=PEOPLE)
     assert result.check.verdict == "no"
-    assert set(result.left_out) == {"position", "pbm"}
+    assert set(result.left_out) == {"pbm"}
+    assert result.comparison is not None
+    assert set(result.comparison.systems) == {"naive", "position", "sdbn", "people"}
     with pytest.warns(UserWarning, match="Position bias cannot be learned from this log"):
         result = train_on_clicks(RANKER, UNLABELED, fixed, position_bias="position")
     assert result.chosen == "position"
@@ -107,21 +108,21 @@ def test_equal_searches_are_one_and_all_are_counted(tmp_path: Path) -> None:
         "clicked": [1, 0, 1, 0, 0, 1, 0, 0, 1, 0],
     }  # fmt: skip
     log = ClickLog.from_rows(rows, tmp_path / "log")
-    taken = clicked_searches(log, DATA, RowFinder(DATA))
+    taken = clicked_searches(log, DATA)
     assert taken.counts == {
         "searches": 5, "without features": 1, "without a preference": 1, "taken": 3,
     }  # fmt: skip
     assert sorted(zip(taken.weights, taken.data.labels[0::2], strict=True)) == [(1, 0), (2, 1)]
     assert taken.data.features[:2].tolist() == X[:2].tolist()
     assert taken.rank.tolist() == [1, 2, 1, 2]
-    named = clicked_searches(log, DATA, RowFinder(DATA, {"x": "0"}))
+    named = clicked_searches(log, DATA, names={"x": "0"})
     assert named.counts["without features"] == 4
     with pytest.raises(DataError, match="no search shows documents of the features"):
-        clicked_searches(log, DATA, RowFinder(DATA, {"y": "0"}))
+        clicked_searches(log, DATA, names={"y": "0"})
 
 
 def test_held_out_queries_are_not_trained_on(swapped: ClickLog) -> None:
-    taken = clicked_searches(swapped, DATA, RowFinder(DATA))
+    taken = clicked_searches(swapped, DATA)
     left = taken.without(np.arange(100))
     assert set(left.query.tolist()) <= set(range(100, QUERIES))
     assert left.data.rows == len(left.rank)

@@ -8,7 +8,7 @@ from podium.clicks.labels import ClickLabels, label_clicks
 from podium.clicks.models import ClickModel, Examination, fit_clicks
 from podium.clicks.simulate import SimulatedUser, simulate_clicks
 from podium.clicks.table import ClickLog
-from podium.clicks.training import ClickTraining, train_on_clicks
+from podium.clicks.training import ClickTraining, clicked_searches, train_on_clicks
 
 __all__ = [
     "ClickLabels",
@@ -22,6 +22,7 @@ __all__ = [
     "PolicyEvaluation",
     "SimulatedUser",
     "check_log",
+    "clicked_searches",
     "evaluate_policy",
     "fetch_ubi",
     "fit_clicks",

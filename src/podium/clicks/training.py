@@ -145,9 +145,10 @@ def train_on_clicks(
             )
         elif chosen == "naive":
             notes.append("no way is shown to be better than clicks as they are")
-    elif chosen in ("position", "pbm") and check.verdict == "no":
+    if chosen in ("position", "pbm") and check.verdict == "no":
         notes.append(f"{check.sentence} {check.reasons[0]}")
-        warnings.warn(notes[-1], stacklevel=2)
+        if position_bias != "auto":  # people's judgments speak for what auto chose
+            warnings.warn(notes[-1], stacklevel=2)
     ways.fit(ranker, chosen, None, progress)
     return ClickTraining(
         ranker, chosen, comparison, left_out, check, ways.searches.counts, tuple(notes)
@@ -155,10 +156,9 @@ def train_on_clicks(
 
 
 def _not_tried(check: LogCheck, ways: _Ways) -> dict[str, str]:
-    left_out = {}
+    left_out: dict[str, str] = {}
     if check.verdict == "no":
-        why = "position bias cannot be learned from this log"
-        left_out = {"position": why, "pbm": why}
+        left_out["pbm"] = "no document that moved tells how often ranks are examined"
     if ways.judged is None:
         left_out["people"] = "nobody judged documents of these queries"
     return left_out
@@ -270,8 +270,8 @@ class RowFinder:
 def clicked_searches(
     log: ClickLog,
     features: Dataset,
-    rows: RowFinder,
     *,
+    names: Mapping[str, str] | None = None,
     depth: int = DEPTH,
     random_state: int = 0,
 ) -> ClickedSearches:
@@ -279,11 +279,24 @@ def clicked_searches(
 
     Args:
         log: The log.
-        features: The documents of its queries.
-        rows: Finds their rows.
+        features: The documents of its queries, with ids.
+        names: To the texts of queries in the log their ids in ``features``; by default they are
+            equal.
         depth: The last rank to take.
         random_state: Leaves out searches if there are more than fit into memory.
+
+    Example:
+        >>> import tempfile
+        >>> rows = {"search_id": [*"aabb"], "query": ["tv"] * 4, "document_id": [*"xyxy"],
+        ...         "rank": [1, 2, 1, 2], "clicked": [True, False, True, False]}
+        >>> log = ClickLog.from_rows(rows, tempfile.mkdtemp() + "/log")
+        >>> features = Dataset.from_arrays(
+        ...     [[1.0], [2.0]], [0, 0], qid=["tv", "tv"], document_ids=["x", "y"])
+        >>> searches = clicked_searches(log, features)
+        >>> searches.data.labels.tolist(), searches.rank.tolist(), searches.weights.tolist()
+        ([1.0, 0.0], [1, 2], [2.0])
     """
+    rows = RowFinder(features, names)
     counts = {"searches": 0, "without features": 0, "without a preference": 0}
     parts: dict[int, list[Ints]] = {}
     for block in log.blocks(depth):
@@ -351,10 +364,10 @@ class _Ways:
     ) -> None:
         self._features, self._log = features, log
         self._regularization, self._depth = regularization, depth
-        self._rows = RowFinder(features, names)
+        self._row_of = RowFinder(features, names)
         self._labels: dict[str, Dataset] = {}
         self.searches = clicked_searches(
-            log, features, self._rows, depth=depth, random_state=random_state
+            log, features, names=names, depth=depth, random_state=random_state
         )
         self.judged = None if people is None else _judged(features, people)
         self._at = np.zeros(0, np.int64)
@@ -399,7 +412,7 @@ class _Ways:
             rows, labels = [], []
             for table in fitted.label_batches():
                 names = (table[name].combine_chunks() for name in ("query", "document_id"))
-                row = self._rows(*names)
+                row = self._row_of(*names)
                 rows.append(row[row >= 0])
                 labels.append(to_numpy(table["label"])[row >= 0])
             row, label = np.concatenate(rows), np.concatenate(labels)
