@@ -19,7 +19,7 @@ from podium.errors import DataError
 
 DEPTH = 6
 _LOW, _HIGH = 0.93, 0.97
-_WORLDS = 400
+_WORLDS = 200
 
 
 class Figure(NamedTuple):
@@ -34,7 +34,7 @@ class Figure(NamedTuple):
 
 def coverage_rows(quick: bool) -> tuple[list[Figure], list[str]]:
     """Return the coverage of 95 % intervals, and notes on models that are wrong."""
-    logs = 12 if quick else 200
+    logs = 8 if quick else 200
     # Intervals are about other queries like these: the truth is that of all of them.
     everywhere = SimulatedUser("pbm", noise=0.0)
     truth_of_value = np.mean(
@@ -133,7 +133,7 @@ def _between(what: str, covered: list[bool], quick: bool) -> list[Figure]:
 def _wrong(user: Any, quick: bool) -> str:
     """Return how the position-based model does on users who are of another kind."""
     covered: list[bool] = []
-    for number in range(3 if quick else 50):
+    for number in range(1 if quick else 50):
         data, users = _world(number), SimulatedUser(user, noise=0.0)
         with tempfile.TemporaryDirectory() as folder:
             log = simulate_clicks(

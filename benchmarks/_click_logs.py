@@ -24,7 +24,7 @@ _VALUES: tuple[Any, ...] = (
 
 def hostile_rows(quick: bool) -> list[Figure]:
     """Return how many of the generated logs crash the import, or do not add up."""
-    logs = 60 if quick else 1000
+    logs = 40 if quick else 1000
     crashes = lost = kept = refused = 0
     for number in range(logs):
         random = np.random.default_rng([51, number])
@@ -141,7 +141,7 @@ print(time.perf_counter() - begin)
 
 def size_rows(quick: bool) -> tuple[list[Figure], list[str]]:
     """Return time and memory of large logs beside one pass of DuckDB over the same files."""
-    sizes = (200_000, 1_000_000) if quick else (10_000_000, 100_000_000)
+    sizes = (250_000, 1_000_000) if quick else (10_000_000, 100_000_000)
     figures, notes, per_row = [], [], []
     for rows in sizes:
         with tempfile.TemporaryDirectory() as folder:

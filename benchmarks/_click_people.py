@@ -35,7 +35,7 @@ SEARCHES = (0, 5, 20, 80, 320)
 
 def saving_rows(quick: bool) -> tuple[list[Figure], list[str]]:
     """Return how many pairs people judge with clicks as a prior, over the searches per query."""
-    queries = 24 if quick else 300
+    queries = 16 if quick else 300
     random = np.random.default_rng(41)
     relevance = random.standard_normal(queries * ITEMS)
     attractive = 1 / (1 + np.exp(1.5 - 1.5 * relevance))
