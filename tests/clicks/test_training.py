@@ -12,7 +12,7 @@ from podium.clicks import ClickLog, clicked_searches, simulate_clicks, train_on_
 from podium.data import Dataset, Judgments, write_parquet, write_qrels
 from podium.errors import ArgumentError, DataError
 from podium.measures import evaluate
-from podium.rankers import LinearRanker, load_ranker
+from podium.rankers import LinearRanker, TreeRanker, load_ranker
 from tests.cli.run_podium import fail, podium, succeed
 
 QUERIES, SIZE = 120, 12
@@ -99,6 +99,19 @@ def test_what_cannot_be_learned_is_not_tried(fixed: ClickLog) -> None:
     with pytest.warns(UserWarning, match="Position bias cannot be learned from this log"):
         result = train_on_clicks(RANKER, UNLABELED, fixed, position_bias="position")
     assert result.chosen == "position"
+
+
+def test_lightgbms_own_parameter_passes_through(fixed: ClickLog) -> None:
+    bias = []
+    for regularization in (0.0, 100.0):
+        ranker = TreeRanker(
+            "lambdarank", n_estimators=5, lambdarank_position_bias_regularization=regularization
+        )
+        with pytest.warns(UserWarning, match="Position bias cannot be learned from this log"):
+            result = train_on_clicks(ranker, UNLABELED, fixed, position_bias="position")
+        bias.append(np.abs(list(result.ranker.position_bias_.values())).max())
+    assert bias[1] < bias[0] / 10
+    assert train_on_clicks(ranker, UNLABELED, fixed, position_bias="naive").ranker is ranker
 
 
 def test_equal_searches_are_one_and_all_are_counted(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ PositionBias: TypeAlias = Literal["auto", "naive", "position", "pbm", "sdbn", "p
 model (``pbm``, ``sdbn``); people's labels alone; or what is better than ``naive``, if any is."""
 
 REGULARIZATION = 0.1
+_LIGHTGBMS = "lambdarank_position_bias_regularization"
 _FEWEST_QUERIES = 5
 _MOST_VALUES = 200_000_000
 
@@ -84,7 +85,7 @@ def train_on_clicks(
     people: Judgments | None = None,
     names: Mapping[str, str] | None = None,
     measure: str | Measure = "nDCG@10",
-    regularization: float = REGULARIZATION,
+    regularization: float | None = None,
     folds: int = 3,
     depth: int = DEPTH,
     random_state: int = 0,
@@ -105,7 +106,8 @@ def train_on_clicks(
         names: To the texts of queries in the log their ids in ``features``; by default they are
             equal.
         measure: Compares the ways on people's judgments; documents that nobody judged are left out.
-        regularization: Of ``position``: the weight of the penalty of offsets.
+        regularization: The weight of the penalty of offsets, for ``position``; by default that of
+            the ranker's ``lambdarank_position_bias_regularization``, if it has one, or 0.1.
         folds: Into how many parts judged queries are divided.
         depth: The last rank to take.
         random_state: Divides the judged queries.
@@ -130,6 +132,11 @@ def train_on_clicks(
             hint=f"Give one of {', '.join(get_args(PositionBias))}.",
         )
     opened = log if isinstance(log, ClickLog) else ClickLog.open(log)
+    own = ranker.get_params().get(_LIGHTGBMS)
+    if own is not None:
+        ranker.set_params(**{_LIGHTGBMS: None})  # the other ways have no offsets
+    if regularization is None:
+        regularization = REGULARIZATION if own is None else own
     ways = _Ways(features, opened, people, names, regularization, depth, random_state)
     check = check_log(opened, depth=depth)
     comparison, left_out, notes = None, dict[str, str](), list[str]()

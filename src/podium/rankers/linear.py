@@ -153,7 +153,8 @@ class LinearRanker(Ranker):
         try:
             self._minimize(risk, monitor, np.zeros(len(data.feature_names)))
         finally:
-            if position is not None and "coef_" in vars(self):
+            # After an error there may be the weights of an earlier fit, or none.
+            if position is not None and len(vars(self).get("coef_", ())) > self.n_features_in_:
                 position.offsets[:] = self.coef_[self.n_features_in_ :] * scales
                 self.coef_ = self.coef_[: self.n_features_in_]
 
