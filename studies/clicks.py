@@ -225,7 +225,9 @@ def _write(values: Mapping[str, Any], setup: Setup, _images: Path) -> Written:
             "of a column).\n",
             table(("log", "bias can be learned", *WAYS, "auto chose"), _rows(cells, measure)),
         ]
-    return Written([], [*sections, "## In short\n", *_summary(cells)])
+    every = len(parts(setup))
+    partial = [] if len(cells) == every else [f"{len(cells)} of {every} logs have run.\n"]
+    return Written([], ["## In short\n", *partial, *_summary(cells), *sections])
 
 
 def _rows(cells: Mapping[str, Any], measure: str) -> list[list[str]]:
