@@ -102,6 +102,10 @@ def test_rows_in_any_order_sparse_and_weighted() -> None:
     order = np.random.default_rng(4).permutation(len(X))
     again = ranker.fit(X[order], CLICKED[order], qid=QID[order], position=RANK[order]).coef_
     assert np.allclose(again, expected, rtol=1e-3)
+    # A context may be anything that decides how often a rank is examined.
+    contexts = [f"phone {rank}" for rank in RANK]
+    assert np.allclose(ranker.fit(X, CLICKED, qid=QID, position=contexts).coef_, expected)
+    assert list(ranker.position_bias_) == [f"phone {rank}" for rank in range(1, SIZE + 1)]
     rows = sparse.csr_array(X)
     assert np.allclose(ranker.fit(rows, CLICKED, qid=QID, position=RANK).coef_, expected, rtol=1e-3)
     # A query of weight 2 is one that comes twice.
