@@ -118,7 +118,8 @@ def sample_rows(data: Path) -> tuple[list[Figure], list[str]]:
             common = max(common, len(result.sample.units))
             kappa = result.with_people
             notes.append(
-                f"the sample, {model}: {len(result.sample.units)} documents judged by both, kappa "
+                f"the sample, {model}: {len(result.sample.units)} documents of "
+                f"{len(set(result.sample.clusters))} queries judged by both, kappa "
                 f"{kappa.value:.3f} [{kappa.low:.3f}, {kappa.high:.3f}]; "
                 f"{result.conclusion.sentence}"
             )
