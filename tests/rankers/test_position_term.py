@@ -93,7 +93,7 @@ def test_every_scorer_learns_the_offsets() -> None:
         slope = np.polyfit(features[:, 0], scores, 1)[0]
         assert slope == pytest.approx(2.0, rel=0.15)
     # A column for each rank does not change the model's shape.
-    assert rankers[0].fitted_model().weights.shape == (1,)
+    assert vars(rankers[0])["coef_"].shape == (1,)
 
 
 def test_rows_in_any_order_sparse_and_weighted() -> None:

@@ -90,6 +90,8 @@ class LinearRanker(Ranker):
     importance = ("coef_", "Weights of features")
     limits = ("Missing values are refused.",)
 
+    coef_: Doubles
+
     def __init__(
         self,
         loss: Loss | str = "ListMLE(k=10)",
@@ -355,7 +357,7 @@ def _with_columns(data: TrainingData, columns: Floats) -> Dataset | SparseRows:
     if isinstance(data, SparseRows):
         from scipy import sparse
 
-        return replace(data, features=sparse.hstack([data.features, columns], "csr"))
+        return replace(data, features=sparse.hstack([data.features, sparse.csr_array(columns)], format="csr"))
     rows = in_memory(data)
     names = (*rows.feature_names, *(f"rank {number}" for number in range(columns.shape[1])))
     return replace(rows, features=np.hstack([rows.features, columns]), feature_names=names)
