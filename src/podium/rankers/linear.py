@@ -357,7 +357,8 @@ def _with_columns(data: TrainingData, columns: Floats) -> Dataset | SparseRows:
     if isinstance(data, SparseRows):
         from scipy import sparse
 
-        return replace(data, features=sparse.hstack([data.features, sparse.csr_array(columns)], format="csr"))
+        parts = [data.features, sparse.csr_array(columns)]
+        return replace(data, features=sparse.hstack(parts, format="csr"))
     rows = in_memory(data)
     names = (*rows.feature_names, *(f"rank {number}" for number in range(columns.shape[1])))
     return replace(rows, features=np.hstack([rows.features, columns]), feature_names=names)
