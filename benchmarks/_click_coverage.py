@@ -107,7 +107,10 @@ def _reranked(data: Dataset, user: SimulatedUser) -> tuple[Rankings, float]:
     """
     truth = user.attractiveness(data.labels, float(data.labels.max()))
     seen = user.examination(DEPTH)
-    queries, documents, scores, value = [], [], [], 0.0
+    queries: list[str] = []
+    documents: list[str] = []
+    scores: list[int] = []
+    value = 0.0
     for query in range(len(data)):
         begin, end = data.offsets[query : query + 2]
         order = np.argsort(-data.features[begin:end, 0], kind="stable")[:DEPTH]

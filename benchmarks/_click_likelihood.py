@@ -107,7 +107,7 @@ def _clax(train: _Rows, test: _Rows, queries: int) -> Doubles:
     optimizer = nnx.Optimizer(model, optax.adam(0.03), wrt=nnx.Param)
     content, held_out = batch(train), batch(test)
 
-    @nnx.jit
+    @nnx.jit  # type: ignore[untyped-decorator]
     def step(model: Any, optimizer: Any, content: dict[str, Any]) -> Any:
         loss, slope = nnx.value_and_grad(lambda each: jnp.mean(each.compute_loss(content)))(model)
         optimizer.update(model, slope)

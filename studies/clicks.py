@@ -39,7 +39,7 @@ WAYS = (
 SWITCHES = ("LightGBM position", "XGBoost unbiased")
 LOSS = "LambdaLoss()"
 DEPTH = 10
-_TREES = {"learning_rate": 0.1, "num_leaves": 15}
+_TREES: dict[str, Any] = {"learning_rate": 0.1, "num_leaves": 15}
 
 
 def measure_cell(
@@ -197,7 +197,8 @@ def biased_and_identifiable(cells: Mapping[str, Any]) -> dict[str, Any]:
 def parts(setup: Setup) -> list[Part]:
     """Return the simulated logs, each with all ways to learn from it."""
     names = [name for name, folder in COLLECTIONS.items() if setup.has(folder)]
-    users, searches = USERS, SEARCHES
+    users: Sequence[str] = USERS
+    searches: Sequence[int] = SEARCHES
     if setup.quick:
         names, users, searches = ["MQ2008"], ("pbm",), (10,)
     return [

@@ -185,7 +185,9 @@ def _compare(
     from sklearn.base import clone
 
     names: tuple[PositionBias, ...] = ("naive", "position", "pbm", "sdbn", "people")
-    scores = {name: np.empty(judged.rows) for name in names if name not in left_out}
+    scores: dict[PositionBias, Doubles] = {
+        name: np.empty(judged.rows) for name in names if name not in left_out
+    }
     part = generator(random_state).permutation(len(judged)) % folds
     for name, own in scores.items():
         fitted = None
@@ -195,7 +197,7 @@ def _compare(
                 fitted = ways.fit(clone(ranker), name, held_out)
             rows = np.isin(judged.query_of_row, held_out)
             own[rows] = fitted.predict(judged.select(held_out))
-    return compare(measure, judged, scores, random_state=random_state)
+    return compare(measure, judged, {**scores}, random_state=random_state)
 
 
 def _best(comparison: Comparison | None) -> PositionBias:
