@@ -199,8 +199,10 @@ def parts(setup: Setup) -> list[Part]:
     names = [name for name, folder in COLLECTIONS.items() if setup.has(folder)]
     users: Sequence[str] = USERS
     searches: Sequence[int] = SEARCHES
+    policies: Sequence[str] = LOGGING
     if setup.quick:
         names, users, searches = ["MQ2008"], ("pbm",), (10,)
+        policies = ("random", "partly random")
     return [
         Part(
             f"{name}, {user}, {logging}, {count} searches", measure_cell,
@@ -209,7 +211,7 @@ def parts(setup: Setup) -> list[Part]:
         for count in searches
         for name in names
         for user in users
-        for logging in LOGGING
+        for logging in policies
     ]  # fmt: skip
 
 
