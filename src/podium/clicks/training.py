@@ -197,7 +197,8 @@ def _compare(
                 fitted = ways.fit(clone(ranker), name, held_out)
             rows = np.isin(judged.query_of_row, held_out)
             own[rows] = fitted.predict(judged.select(held_out))
-    return compare(measure, judged, {**scores}, random_state=random_state)
+    systems = {str(name): own for name, own in scores.items()}
+    return compare(measure, judged, systems, random_state=random_state)
 
 
 def _best(comparison: Comparison | None) -> PositionBias:
