@@ -19,7 +19,7 @@ from podium.errors import DataError
 
 DEPTH = 6
 _LOW, _HIGH = 0.93, 0.97
-_WORLDS = 200
+_WORLDS = 100
 
 
 class Figure(NamedTuple):
@@ -34,7 +34,7 @@ class Figure(NamedTuple):
 
 def coverage_rows(quick: bool) -> tuple[list[Figure], list[str]]:
     """Return the coverage of 95 % intervals, and notes on models that are wrong."""
-    logs = 8 if quick else 200
+    logs = 6 if quick else 200
     # Intervals are about other queries like these: the truth is that of all of them.
     everywhere = SimulatedUser("pbm", noise=0.0)
     truth_of_value = np.mean(

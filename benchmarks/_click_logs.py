@@ -154,7 +154,7 @@ print(time.perf_counter() - begin)
 
 def size_rows(quick: bool) -> tuple[list[Figure], list[str]]:
     """Return time and memory of large logs beside one pass of DuckDB over the same files."""
-    sizes = (250_000, 1_000_000) if quick else (10_000_000, 100_000_000)
+    sizes = (100_000, 1_000_000) if quick else (10_000_000, 100_000_000)
     notes, per_row = [], []
     for rows in sizes:
         with tempfile.TemporaryDirectory() as folder:
