@@ -23,11 +23,12 @@ from podium.clicks import (
 )
 from podium.data import Dataset, Judgments
 from podium.errors import DataError
-from podium.judging import ModelAnswer, audit
+from podium.judging import audit
 from podium.judging.algorithms import ALGORITHMS
 from podium.judging.algorithms.selection import run_selection
 from podium.judging.assessors.simulated import HABITS, SimulatedAssessor
 from podium.judging.kndcg import k_ndcg
+from podium.judging.models.answer_log import ModelAnswer
 
 ITEMS, TOP = 24, 10
 SEARCHES = (0, 5, 20, 80, 320)

@@ -19,7 +19,8 @@ from podium.clicks import (
     train_on_clicks,
 )  # fmt: skip
 from podium.data import Dataset, Judgments, concat_datasets
-from podium.measures import evaluate, paired_difference
+from podium.measures import evaluate
+from podium.measures.comparison.statistics import paired_difference
 from podium.rankers import LinearRanker, TreeRanker
 from studies.arrays import Doubles
 from studies.claims import table

@@ -24,8 +24,9 @@ from podium.data.arrow_arrays import filled, to_numpy
 from podium.data.seeds import generator
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Ints
-from podium.measures import Measure, compare
+from podium.measures import compare
 from podium.measures.comparison.result import Comparison
+from podium.measures.registry import Measure
 
 PositionBias: TypeAlias = Literal["auto", "naive", "position", "pbm", "sdbn", "people"]
 """Clicks as they are (``naive``); with an offset for each rank (``position``); labels of a click
