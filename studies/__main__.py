@@ -34,6 +34,7 @@ MODULES = (
     "toprank",
     "focused",
     "defaults",
+    "clicks",
 )
 """The modules that define a study each, besides the leaderboard."""
 

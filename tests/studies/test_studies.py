@@ -168,7 +168,9 @@ def test_the_small_form_of_a_study_writes_its_page(name: str, folder: Path, tmp_
     assert f"python -m studies {name}" in text
     assert "numpy" in text
     assert "of processor time" in text
-    if name == "defaults":  # no paper's
+    if name == "clicks":  # no paper's
+        assert "| MQ2008, pbm, random, 10 searches |" in text
+    elif name == "defaults":
         assert "| SquaredError(), 15 leaves, rate 0.05 |" in text
     else:
         assert read_claims(text)

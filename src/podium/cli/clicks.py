@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -319,6 +320,54 @@ def label_command(
     if undecided is not None:
         facts["undecided pairs"] = f"{pairs:,}"
     print_facts(facts)
+
+
+@app.command("evaluate")
+def evaluate_command(
+    log: Log,
+    run: Annotated[str, typer.Argument(help="Rankings of the log's queries: a run.")],
+    topics: Annotated[
+        str | None,
+        typer.Option(help="Ids of queries by their texts, as .tsv: id, text."),
+    ] = None,
+    depth: Depth = 20,
+    as_json: JsonOutput = False,
+) -> None:
+    """Estimate how often users would click if a run were shown, from a log of another ranking.
+
+    Propensities are those of the log, or the shares of a query's searches that show a document at
+    its rank. A log that shows too little of the run is refused.
+    """
+    from podium.clicks import evaluate_policy
+
+    names = None
+    if topics is not None:
+        names = {text: identity for _, identity, text in tabbed_lines(topics)}
+    result = evaluate_policy(log, read_rankings(run), names=names, depth=depth)
+    if as_json:
+        typer.echo(json.dumps(asdict(result)))
+        return
+    estimates = {
+        "logged": result.logged,
+        "inverse propensity": result.ips,
+        "self-normalized": result.self_normalized,
+        "doubly robust": result.doubly_robust,
+    }
+    rows = [
+        [name, *(f"{value:.4f}" for value in (each.value, each.low, each.high))]
+        for name, each in estimates.items()
+    ]
+    print_table(["clicks per search", "estimate", "low", "high"], rows, names=1)
+    typer.echo()
+    print_facts(
+        {
+            "propensities": "of the log" if result.known else "shares of each query's searches",
+            "overlap": f"{result.overlap:.0%}",
+            "effective documents": f"{result.effective:,.0f}",
+            "searches": f"{result.searches:,}, {result.left_out:,} for other queries left out",
+            "intervals": f"95 %, clustered by {result.clustered_by} ({result.groups:,})",
+        }
+    )
 
 
 @app.command("simulate")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from podium.cli.click_training import ClicksFolder, PositionBiasName
 from podium.cli.fit_report import FitReport
 from podium.cli.options import RANKER_HELP, ClusterAddress
 from podium.cli.outputs import require_other_file
@@ -117,6 +118,8 @@ def train_command(
     topics: TopicsFile = None,
     documents: DocumentsFile = None,
     depth: Depth = None,
+    clicks: ClicksFolder = None,
+    position_bias: PositionBiasName = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the report at the end as JSON.")
     ] = False,
@@ -131,9 +134,17 @@ def train_command(
     require_other_file(output, data, validation, labels, topics, documents, reading.group)
     parameters = parse_settings(settings)
     texts = TextSource(topics, documents, depth)
+    if position_bias is not None and clicks is None:
+        raise ArgumentError("--position-bias is for --clicks", hint="Add it, or leave it out.")
     if text is not None:
         refuse_for_texts(
-            model=model, k=k, scorer=scorer, cluster=cluster, run_dir=run_dir, **reading.chosen()
+            clicks=clicks,
+            model=model,
+            k=k,
+            scorer=scorer,
+            cluster=cluster,
+            run_dir=run_dir,
+            **reading.chosen(),
         )
         texts.refuse_without_run(data, validation)
         own = {"measure": measure, "random_state": seed, "checkpoint_folder": checkpoints}
@@ -142,6 +153,8 @@ def train_command(
         folder = _required(output)
         _train_text(transformer, data, validation, folder, texts, label_source, as_json=as_json)
         return
+    if clicks is not None:
+        texts = TextSource(None, documents, depth)
     texts.refuse("Add --text CHECKPOINT, or leave it out.")
     if checkpoints is not None and cluster is None:
         raise ArgumentError(
@@ -163,6 +176,14 @@ def train_command(
     )
     ranker = request.ranker()
     report = FitReport(measure if validation is not None else None)
+    if clicks is not None:
+        refused = {"--labels": labels, "--cluster": cluster, "--run-dir": run_dir}
+        for name, value in refused.items():
+            if value is not None:
+                raise ArgumentError(f"{name} cannot be used with --clicks", hint="Leave it out.")
+        request.fit_to_clicks(ranker, clicks, position_bias, topics, _required(output), report)
+        report.print(as_json=as_json)
+        return
     if run_dir is not None:
         from podium.cli.run_folder import recorded
 

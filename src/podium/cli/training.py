@@ -13,6 +13,7 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from podium.cli.click_training import train_on_log
 from podium.cli.fit_report import FitReport
 from podium.cli.progress import byte_progress, step_progress
 from podium.cli.reading import Reading
@@ -78,6 +79,26 @@ class TrainingRequest:
             step_progress("Training", report.measure) as progress,
         ):
             ranker.fit(train, eval_set=held_out, progress=report.following(progress))
+        report.learned(ranker, output)
+
+    def fit_to_clicks(
+        self,
+        ranker: Ranker,
+        log: str,
+        position_bias: str | None,
+        topics: str | None,
+        output: str,
+        report: FitReport,
+    ) -> None:
+        """Read the files, fit the ranker to the clicks of a log and save it."""
+        people = LabelSource(self.validation, self.top_k, self.seed).judgments
+        with byte_progress("Reading") as read:
+            data = self.reading.data_set(self.data, unlabeled=True, progress=read)
+        with saving(ranker, output), step_progress("Training", None) as progress:
+            train_on_log(
+                ranker, data, log, position_bias, people, topics, report,
+                report.following(progress), measure=self.measure, seed=self.seed,
+            )  # fmt: skip
         report.learned(ranker, output)
 
 

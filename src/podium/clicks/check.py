@@ -97,6 +97,13 @@ def check_log(log: ClickLog | str | os.PathLike[str], *, depth: int = DEPTH) -> 
     Args:
         log: The log, or its folder.
         depth: The last rank to take.
+
+    Example:
+        >>> import tempfile
+        >>> rows = {"search_id": [*"aabb"], "query": ["tv"] * 4, "document_id": [*"xyyx"],
+        ...         "rank": [1, 2, 1, 2], "clicked": [True, False, True, True]}
+        >>> check_log(ClickLog.from_rows(rows, tempfile.mkdtemp() + "/log")).moved
+        2
     """
     if depth < 2:
         raise ArgumentError(f"depth is {depth}", hint="Give 2 or more.")

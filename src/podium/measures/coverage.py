@@ -118,7 +118,9 @@ def coverage_notes(coverage: Mapping[str, RunCoverage]) -> list[str]:
     return [f"Coverage of {name}: {note}" for name, note in notes.items()]
 
 
-def coverage_of(inputs: Inputs, measures: Sequence[Measure], conventions: Conventions) -> RunCoverage:
+def coverage_of(
+    inputs: Inputs, measures: Sequence[Measure], conventions: Conventions
+) -> RunCoverage:
     """Count the queries that have documents, and the judged ones among the first documents.
 
     The first documents are as many as the smallest cut-off of the measures, or ten.

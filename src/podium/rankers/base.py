@@ -6,6 +6,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Never, Self
 
 import numpy as np
@@ -32,6 +33,7 @@ from podium.rankers.fit_arguments import (
 )
 from podium.rankers.fit_progress import FitProgress, Progress
 from podium.rankers.inputs import FittedFeatures
+from podium.rankers.position_term import PositionTerm
 from podium.rankers.sample_weights import (
     FitWeights,
     SampleWeight,
@@ -93,6 +95,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         definitions_hash_: The hash of the definitions that its features follow, or None.
         evals_result_: The measure of the validation queries after each step, as LightGBM has it:
             ``{"valid_0": {"nDCG@10": [...]}}``. With several sets, each has its history.
+        position_bias_: The offset of each rank of a fit with ``position``, relative to the first;
+            not saved.
     """
 
     KINDS: ClassVar[Registry[type[Ranker]]] = Registry("ranker")
@@ -143,7 +147,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     # What scikit-learn's metadata routing passes on without a request.
     __metadata_request__fit: ClassVar = dict.fromkeys(
         (
-            *("qid", "group", "sample_weight", "callbacks"),
+            *("qid", "group", "sample_weight", "position", "callbacks"),
             *("eval_set", "eval_qid", "eval_group", "eval_names"),
         ),
         True,
@@ -154,6 +158,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     measure: str | Measure = "nDCG@10"
     features_: FittedFeatures
     evals_result_: dict[str, dict[str, list[float]]]
+    position_bias_: dict[str, float]
 
     def __init_subclass__(cls, *, abstract: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -168,6 +173,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         sample_weight: SampleWeight | None = None,
+        position: ArrayLike | None = None,
+        position_regularization: float | None = None,
         eval_set: TrainingData | EvalSets | None = None,
         eval_qid: Any = None,
         eval_group: Any = None,
@@ -190,6 +197,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 where it multiplies the row's squared error; or, except with linear rankers,
                 ``LambdaLoss`` and losses of pairs, where it multiplies the row's gradient, as in
                 LightGBM. Only ratios of weights matter to linear and boosted rankers.
+            position: The rank at which each row was shown, if labels are clicks; or any context
+                that decides how often a row was examined, such as ``"phone 3"``. The loss sees each
+                score plus an offset of the rank, which is learned with the scores and left out of
+                predictions, as ``Dataset(position=)`` in LightGBM for its own loss.
+            position_regularization: The weight of an L2 penalty of each row's offset; by default 0,
+                or LightGBM's ``lambdarank_position_bias_regularization`` if that is a parameter.
             eval_set: Validation queries: the best model on them during training is kept. A data
                 set, or ``[(X, y)]`` as in LightGBM; of several, ``[(X, y), ...]``, the last one
                 that is not the training data (called ``training``) decides. With
@@ -214,19 +227,51 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             X, y, qid, group, eval_sets
         )
         options: dict[str, Any] = {}
-        if sample_weight is not None:
-            if isinstance(data, SparseRows):
-                weights = fit_weights(sample_weight, data.queries, qid)
-            else:
-                weights = fit_weights(sample_weight, data, qid)
+        queries = data.queries if isinstance(data, SparseRows) else data
+        term = self._position_term(position, position_regularization, queries, qid)
+        if sample_weight is not None or term is not None:
+            weights = FitWeights(np.ones(len(data)))
+            if sample_weight is not None:
+                weights = fit_weights(sample_weight, queries, qid)
+            weights = replace(weights, position=term)
+            if not isinstance(data, SparseRows):
                 data, weights = without_zero_weights(data, weights)
             require_preferences(data, "training")
             self._check_weights(weights)
             options["weights"] = weights
         with self._fitting(features):
             following = FitProgress(self, sets, callbacks or (), progress)
-            self._fit(data, validation, following, **options)
+            try:
+                self._fit(data, validation, following, **options)
+            finally:
+                self.position_bias_ = {} if term is None else term.bias()
         return self
+
+    def _position_term(
+        self, position: ArrayLike | None, regularization: float | None, data: Any, qid: Any
+    ) -> PositionTerm | None:
+        own = self._position_regularization()
+        if position is None:
+            if regularization is not None or own is not None:
+                raise ArgumentError(
+                    "offsets of ranks are regularized, but there are none",
+                    hint="Give fit position=, the rank at which each row was shown.",
+                )
+            return None
+        if not self.has_loss or not self.takes_weights:
+            raise ArgumentError(
+                f"{type(self).__name__} has no loss that could take position",
+                hint="Use a linear, tree or neural ranker.",
+            )
+        if not isinstance(data, Dataset):
+            raise ArgumentError("a shard set has no position", hint="Load it: shards.load().")
+        if regularization is None:
+            regularization = own or 0.0
+        return PositionTerm.from_rows(position, regularization, data, qid)
+
+    def _position_regularization(self) -> float | None:
+        """Return the regularization of offsets that a parameter gives, if any."""
+        return None
 
     def _rules(self) -> InputRules:
         return InputRules(

@@ -42,7 +42,7 @@ LIGHTGBM_REJECTED: Mapping[str, str] = {
     # Parameters of LightGBM's own objectives,
     **_with_hint(
         "alpha boost_from_average fair_c is_unbalance label_gain lambdarank_norm "
-        "lambdarank_position_bias_regularization lambdarank_truncation_level objective_seed "
+        "lambdarank_truncation_level objective_seed "
         "poisson_max_delta_step reg_sqrt scale_pos_weight sigmoid tweedie_variance_power",
         _LOSS,
     ),
@@ -104,10 +104,10 @@ XGBOOST_REJECTED: Mapping[str, str] = {
         "num_class num_target scale_pos_weight tweedie_variance_power quantile_alpha huber_slope "
         "expectile_alpha aft_loss_distribution aft_loss_distribution_scale "
         "lambdarank_pair_method lambdarank_num_pair_per_sample lambdarank_normalization "
-        "lambdarank_score_normalization lambdarank_diff_normalization lambdarank_unbiased "
-        "lambdarank_bias_norm ndcg_exp_gain",
+        "lambdarank_score_normalization lambdarank_diff_normalization ndcg_exp_gain",
         _LOSS,
     ),
+    **_with_hint("lambdarank_unbiased lambdarank_bias_norm", "Give fit position=."),
     **_with_hint("disable_default_eval_metric", _RANKER_PARAMETERS["metric"]),
     **_with_hint("process_type refresh_leaf validate_parameters", _UNUSED),
 }

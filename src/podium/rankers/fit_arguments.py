@@ -33,8 +33,8 @@ _ELSEWHERE = {
 
 
 _ARGUMENTS = (
-    "X", "y", "qid", "group", "sample_weight", "eval_set", "eval_qid", "eval_group",
-    "eval_names", "callbacks", "progress",
+    "X", "y", "qid", "group", "sample_weight", "position", "position_regularization", "eval_set",
+    "eval_qid", "eval_group", "eval_names", "callbacks", "progress",
 )  # fmt: skip
 
 

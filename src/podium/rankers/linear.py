@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -29,7 +30,7 @@ from podium.rankers.sample_weights import FitWeights
 from podium.rankers.sparse_risk import SparseRisk
 from podium.rankers.sparse_rows import SparseRows
 from podium.rankers.storage import Archive
-from podium.rankers.training_data import TrainingData
+from podium.rankers.training_data import TrainingData, in_memory
 from podium.rankers.validation_monitor import ValidationMonitor
 from podium.scorers.models import LinearModel
 
@@ -89,6 +90,8 @@ class LinearRanker(Ranker):
     importance = ("coef_", "Weights of features")
     limits = ("Missing values are refused.",)
 
+    coef_: Doubles
+
     def __init__(
         self,
         loss: Loss | str = "ListMLE(k=10)",
@@ -132,6 +135,16 @@ class LinearRanker(Ranker):
         if isinstance(validation, SparseRows):
             matrix, validation = validation.features, validation.queries
             scores = lambda weights, _block: np.asarray(matrix @ weights)  # noqa: E731
+        position = None if weights is None else weights.position
+        if weights is not None and position is not None:
+            # A column for each rank, whose weight is its offset, and which nothing else sees.
+            own, features = scores, self.n_features_in_
+            scores = lambda weights, block: own(weights[:features], block)  # noqa: E731
+            scales = position.column_scales(self._alpha, weights.total)
+            data, weights = (
+                _with_columns(data, position.columns(scales)),
+                weights.without_position(),
+            )
         monitor = _StoppingMonitor(scores, self.measure, validation, progress)
         loss = self.loss_function()
         risk: LinearRisk
@@ -139,7 +152,13 @@ class LinearRanker(Ranker):
             risk = SparseRisk(loss, data, weights)
         else:
             risk = BlockRisk(loss, data, weights)
-        self._minimize(risk, monitor, np.zeros(self.n_features_in_))
+        try:
+            self._minimize(risk, monitor, np.zeros(len(data.feature_names)))
+        finally:
+            # After an error there may be the weights of an earlier fit, or none.
+            if position is not None and len(vars(self).get("coef_", ())) > self.n_features_in_:
+                position.offsets[:] = self.coef_[self.n_features_in_ :] * scales
+                self.coef_ = self.coef_[: self.n_features_in_]
 
     def fit_risk(
         self,
@@ -332,6 +351,17 @@ class LinearRanker(Ranker):
         self.coef_ = np.asarray(archive.arrays["coef"], np.float64)
         if self.coef_.shape != (self.n_features_in_,):
             raise ValueError("the numbers of weights and features differ")
+
+
+def _with_columns(data: TrainingData, columns: Floats) -> Dataset | SparseRows:
+    if isinstance(data, SparseRows):
+        from scipy import sparse
+
+        parts = [data.features, sparse.csr_array(columns)]
+        return replace(data, features=sparse.hstack(parts, format="csr"))
+    rows = in_memory(data)
+    names = (*rows.feature_names, *(f"rank {number}" for number in range(columns.shape[1])))
+    return replace(rows, features=np.hstack([rows.features, columns]), feature_names=names)
 
 
 def _complete_scores(weights: Doubles, block: Dataset) -> Doubles:

@@ -26,11 +26,14 @@ from podium.rankers.neural_checkpoint import (
     resume_from_checkpoint,
 )
 from podium.rankers.parameter_checks import check_integer, check_number
-from podium.rankers.sample_weights import FitWeights, weighted_blocks
+from podium.rankers.sample_weights import FitWeights, evaluate_weighted, weighted_blocks
 from podium.rankers.storage import Archive
 from podium.rankers.training_data import TrainingData, query_blocks
 from podium.rankers.validation_monitor import ValidationMonitor
 from podium.scorers.models import NetworkModel
+
+_OFFSET_RATE = 0.05
+"""How far the offsets of ranks move to where a batch alone would have them."""
 
 
 class NeuralRanker(DistributedRanker):
@@ -164,7 +167,12 @@ class NeuralRanker(DistributedRanker):
                     if batch is not None:
                         scores = self.module_(torch.from_numpy(self._scaled(batch.features)))
                         labels = torch.from_numpy(batch.labels)
-                        value = criterion(scores, labels, batch.offsets, **batch_weights)
+                        options: dict[str, Doubles] = {}
+                        if batch_weights is not None:
+                            options = dict([batch_weights.argument()])
+                            if batch_weights.position is not None:
+                                scores = self._move_offsets(scores, batch, batch_weights)
+                        value = criterion(scores, labels, batch.offsets, **options)
                         value.backward()
                         total += float(value.detach()) * len(batch)
                     if communicator.size > 1:
@@ -183,17 +191,28 @@ class NeuralRanker(DistributedRanker):
         if monitor.model is not None:
             self._set_state(monitor.model)
 
+    def _move_offsets(self, scores: Any, batch: Dataset, weights: FitWeights) -> Any:
+        """Return scores as the loss sees them, and move the offsets of the batch's ranks."""
+        torch = _torch()
+        position = weights.position
+        assert position is not None
+        own = scores.detach().double().numpy().reshape(-1)
+        shifted = scores.reshape(-1) + torch.from_numpy(position.shifted(own) - own).float()
+        evaluation = evaluate_weighted(self.loss_function(), own, batch, weights)
+        position.step(evaluation.gradient, evaluation.curvature, _OFFSET_RATE)
+        return shifted
+
     def _batches(
         self,
         data: TrainingData,
         rng: np.random.Generator,
         communicator: Communicator,
         weights: FitWeights | None,
-    ) -> Iterator[tuple[Dataset | None, dict[str, Doubles]]]:
+    ) -> Iterator[tuple[Dataset | None, FitWeights | None]]:
         """Yield batches of this process's queries, then None while other processes have more.
 
-        With each go the weights of its queries or rows, as the loss takes them, relative to the
-        mean weight of all queries: a batch of unimportant queries makes a small step.
+        With each go the weights of its queries or rows, relative to the mean weight of all
+        queries: a batch of unimportant queries makes a small step.
         """
         size = -(-self.batch_queries // communicator.size)
         # Reduced before the first batch: all processes must reduce in the same order.
@@ -204,14 +223,12 @@ class NeuralRanker(DistributedRanker):
             order = rng.permutation(len(block))
             for first in range(0, len(order), size):
                 chosen = np.sort(order[first : first + size])
-                options: dict[str, Doubles] = {}
+                own = None
                 if block_weights is not None:
-                    own = block_weights.select(chosen, block.offsets)
-                    name, values = own.argument()
-                    options[name] = values / mean_weight
-                yield block.select(chosen), options
+                    own = block_weights.select(chosen, block.offsets).relative_to(mean_weight)
+                yield block.select(chosen), own
                 steps += 1
-        yield from [(None, {})] * (most - steps)
+        yield from [(None, None)] * (most - steps)
 
     def _max_batches(self, data: TrainingData, size: int, communicator: Communicator) -> int:
         """Return the number of batches of the process with the most queries."""

@@ -24,6 +24,7 @@ from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Ints
 from podium.losses import Loss
 from podium.losses.base import LossValues
+from podium.rankers.position_term import PositionTerm
 
 SampleWeight: TypeAlias = QueryWeights
 """One weight per query or per row; their number tells which. Or ``{query id: weight}``, as a
@@ -37,10 +38,12 @@ class FitWeights:
     Attributes:
         queries: The weight of each query; the mean of its rows' weights if those differ.
         rows: The weight of each row, only if weights differ within a query.
+        position: What the loss adds to the scores of rows, by the rank at which they were shown.
     """
 
     queries: Doubles
     rows: Doubles | None = None
+    position: PositionTerm | None = None
 
     @property
     def total(self) -> float:
@@ -61,10 +64,23 @@ class FitWeights:
 
     def select(self, queries: Ints, offsets: Ints) -> FitWeights:
         """Return the weights of some queries of data with these offsets."""
-        if self.rows is None:
+        if self.rows is None and self.position is None:
             return FitWeights(self.queries[queries])
-        parts = [self.rows[offsets[query] : offsets[query + 1]] for query in queries]
-        return FitWeights(self.queries[queries], np.concatenate(parts))
+        rows = np.concatenate([np.arange(offsets[query], offsets[query + 1]) for query in queries])
+        return FitWeights(
+            self.queries[queries],
+            None if self.rows is None else self.rows[rows],
+            None if self.position is None else self.position.select(rows),
+        )
+
+    def without_position(self) -> FitWeights:
+        """Return the weights alone."""
+        return FitWeights(self.queries, self.rows)
+
+    def relative_to(self, mean: float) -> FitWeights:
+        """Return the weights divided by a mean."""
+        rows = None if self.rows is None else self.rows / mean
+        return FitWeights(self.queries / mean, rows, self.position)
 
     def require_queries_only(self, what: str) -> None:
         """Raise an ArgumentError if weights differ within a query."""
@@ -82,8 +98,10 @@ def evaluate_weighted(
     weights: FitWeights | None,
     out: tuple[Doubles, Doubles] | None = None,
 ) -> LossValues:
-    """Evaluate a loss with the weights of a fit, if it has any."""
+    """Evaluate a loss with the weights and the offsets of a fit, if it has any."""
     options = {} if weights is None else dict([weights.argument()])
+    if weights is not None and weights.position is not None:
+        scores = weights.position.shifted(scores)
     return loss.evaluate(scores, data.labels, data.offsets, out=out, **options)
 
 
@@ -96,8 +114,10 @@ def weighted_blocks(
         if weights is None:
             yield block, None
             continue
-        rows = None if weights.rows is None else weights.rows[row : row + block.rows]
-        yield block, FitWeights(weights.queries[query : query + len(block)], rows)
+        own = slice(row, row + block.rows)
+        rows = None if weights.rows is None else weights.rows[own]
+        position = None if weights.position is None else weights.position.select(own)
+        yield block, FitWeights(weights.queries[query : query + len(block)], rows, position)
         query += len(block)
         row += block.rows
 

@@ -124,6 +124,12 @@ class TreeRanker(DistributedRanker):
     def _all_engine_params(self) -> dict[str, Any]:
         return {**(self.engine_params or {}), **self._engine_keywords}
 
+    def _position_regularization(self) -> float | None:
+        value: float | None = self._all_engine_params().get(
+            "lambdarank_position_bias_regularization"
+        )
+        return value
+
     def check_parameters(self) -> None:
         """Raise an ArgumentError for parameters that are invalid for any data."""
         check_integer("n_estimators", self.n_estimators)
@@ -201,6 +207,10 @@ class TreeRanker(DistributedRanker):
                 evaluation = evaluate_weighted(
                     loss, booster.training_scores(), train, weights, buffers
                 )
+                if weights is not None and weights.position is not None:
+                    weights.position.step(
+                        evaluation.gradient, evaluation.curvature, self.learning_rate
+                    )
                 attempts += 1
                 if not booster.grow(evaluation.gradient, evaluation.curvature):
                     if booster.draws:
