@@ -125,6 +125,16 @@ def label_clicks(
 
     Raises:
         DataError: If people and clicks have too few documents in common.
+
+    Example:
+        >>> import tempfile
+        >>> from podium.clicks import ClickLog, fit_clicks
+        >>> rows = {"search_id": [*"aabb"], "query": ["tv"] * 4, "document_id": [*"xyyx"],
+        ...         "rank": [1, 2, 1, 2], "clicked": [True, False, False, True]}
+        >>> log = ClickLog.from_rows(rows, tempfile.mkdtemp() + "/log")
+        >>> labels = label_clicks(fit_clicks(log, "ctr"), shares=[0.5])
+        >>> labels.table.select(["document_id", "grade"]).to_pylist()[0]
+        {'document_id': 'x', 'grade': 1}
     """
     if list(shares) != sorted(set(shares)) or not all(0 < share < 1 for share in shares):
         raise ArgumentError(f"shares are {list(shares)}", hint="Give increasing ones below 1.")
