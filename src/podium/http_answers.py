@@ -6,6 +6,8 @@ every few seconds, or one interim answer after the other, holds a thread for day
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import anyio
 import httpx2
 
@@ -29,7 +31,9 @@ class LimitedTransport(httpx2.BaseTransport):
         """Send a request and read its whole answer."""
         request.headers["accept-encoding"] = "identity"
         try:
-            return anyio.run(self._whole_answer, request)
+            # A thread of its own: the caller's may run an event loop, as those of notebooks do.
+            with ThreadPoolExecutor(1) as thread:
+                return thread.submit(anyio.run, self._whole_answer, request).result()
         except TimeoutError as error:
             raise httpx2.ReadTimeout(f"no whole answer within {self._seconds:g} s") from error
 

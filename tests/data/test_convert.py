@@ -198,12 +198,13 @@ def test_shards_are_no_stream(source: Path, target: object) -> None:
 @pytest.mark.parametrize(
     ("one", "other", "reachable"),
     [
-        ("qrels", "letor", "Convert it to one of: qrels, qrels-parquet."),
+        ("qrels", "letor", "Convert it to one of: qrels, workbench, qrels-parquet."),
         ("run", "qrels", "Convert it to one of: run, run-parquet."),
         (
             "letor",
             "jsonl",
-            "Convert it to one of: letor, parquet, csv, tsv, shards, qrels, qrels-parquet.",
+            "Convert it to one of: letor, parquet, csv, tsv, shards, qrels, workbench, "
+            "qrels-parquet.",
         ),
         ("pairs", "prefs", "Convert it to one of: pairs, pairs-parquet."),
     ],

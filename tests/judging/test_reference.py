@@ -20,4 +20,5 @@ PAGES = Path(__file__).parents[2] / "docs" / "reference"
 def test_every_public_name_is_on_its_page(page, module):
     text = (PAGES / page).read_text(encoding="utf-8")
     block = re.search(rf"^::: {re.escape(module)}\n((?: .*\n)+)", text, re.M)[1]
-    assert sorted(re.findall(r"- (\w+)", block)) == sorted(import_module(module).__all__)
+    # Classes of results that functions return are on the page, too.
+    assert set(import_module(module).__all__) <= set(re.findall(r"- (\w+)", block))

@@ -14,7 +14,7 @@ from podium.measures import evaluate
 random = np.random.default_rng(0)
 labels, scores = random.integers(0, 5, 200), random.standard_normal(200)
 with event.install_recorder("numba:compile") as compiled:
-    evaluate("nDCG@10", labels=labels, scores=scores, group=np.full(10, 20))
+    evaluate("nDCG@10", labels, scores, group=np.full(10, 20))
 print(len(compiled.buffer))
 """
 

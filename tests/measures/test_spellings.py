@@ -171,9 +171,9 @@ def test_reports_of_the_command_line_name_the_conventions(
     write_qrels(judgments, "judged.qrels")
     write_run(run, "bm25.run")
     printed = succeed("evaluate", "judged.qrels", "bm25.run", "-m", "ndcg_cut_10")
-    assert printed.splitlines()[1].split("\t")[2::3] == ["0.4458", "trec_eval"]
+    assert printed.splitlines()[1].split("\t")[2::5] == ["0.4458", "trec_eval"]
     printed = succeed("evaluate", "judged.qrels", "bm25.run", "-m", "nDCG@10")
-    assert printed.splitlines()[1].split("\t")[2::3] == ["0.3421", "podium"]
+    assert printed.splitlines()[1].split("\t")[2::5] == ["0.3421", "podium"]
     printed = succeed("evaluate", "judged.qrels", "bm25.run", "-m", "map", "--json")
     assert next(iter(json.loads(printed).values()))["conventions"] == "trec_eval"
     assert "Name them, as --conventions trec_eval" in fail(

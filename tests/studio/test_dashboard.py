@@ -168,7 +168,7 @@ def test_a_contradiction_is_asked_again(engine, address):
         assert client.post(f"{path}/ask-again", json=wanted).status_code == 404
         assert client.post(f"{path}/ask-again", json=wanted | {"query": 10**6}).status_code == 404
         (row,) = client.get(f"{path}/results").json()["queries"]
-        assert not row["done"]
+        assert row["state"] != "done"
         assert row["judgments"] == 0  # none of the three stands, and undo is no judgment
     service = Judges(engine)
     judge_all(engine, project, ann, service=service)

@@ -260,9 +260,9 @@ def test_the_pages(server):
             for name in ("upload", "name")
         }
         values |= {"query_id": "qid", "query": "query", "document_id": "docid", "title": "title"}
+        assert browser.submit(f"{base}/table", values | {"title": "x"}).status_code == 422
         assert browser.submit(f"{base}/table", values).status_code == 303
         wait_until(lambda: len(items_of(engine, project)) == 4)
-        assert browser.submit(f"{base}/table", values | {"title": "x"}).status_code == 422
         refused = browser.submit(f"{base}/preview", files={"table": ("s.csv", b"[1]")})
         assert refused.status_code == 422
         assert "array of objects" in refused.text

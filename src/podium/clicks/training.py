@@ -45,9 +45,9 @@ class ClickTraining:
     Attributes:
         ranker: The fitted ranker.
         chosen: How it was trained.
-        comparison: Of ``auto``, the ways beside ``naive`` on judged queries; None if nothing could
-            be compared.
-        left_out: Of ``auto``, ways that were not tried, and why.
+        comparison: The ways that ``auto`` tried, beside ``naive``, on judged queries; None if
+            nothing could be compared.
+        left_out: Ways that ``auto`` did not try, and why.
         check: Whether position bias can be learned from the log.
         counts: What became of the searches of the log.
         notes: What whoever uses the ranker should know.

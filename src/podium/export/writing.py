@@ -97,6 +97,8 @@ def export_ranker(
         ['f1']
     """
     options = options or ExportSettings()
+    if not isinstance(ranker, Ranker) and os.path.realpath(ranker) == os.path.realpath(folder):
+        raise ArgumentError(f"{folder} is the ranker's own folder", hint="Name another folder.")
     fitted = ranker if isinstance(ranker, Ranker) else read_ranker(ranker)
     writer = TARGETS.named(target)
     if not NAME.fullmatch(options.model_name):
@@ -176,13 +178,11 @@ def _export_texts(
     """Write a text ranker as a graph, with pairs of texts that prove that it scores the same.
 
     Raises:
-        ArgumentError: If the folder is that of the ranker, or its weights are too large.
+        ArgumentError: If its weights are too large.
         DataError: If the graph scores pairs of texts otherwise, or ranks others first.
     """
     if not writer.takes_texts:
         raise ArgumentError(f"{writer.name} cannot score texts", hint="Give --to onnx.")
-    if any(os.path.realpath(path) == os.path.realpath(folder) for path in inputs):
-        raise ArgumentError(f"{folder} is the ranker's own folder", hint="Name another folder.")
     graph, pairs, scores = text_graph(ranker)
     manifest = ExportManifest(
         target=writer.name,

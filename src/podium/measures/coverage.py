@@ -22,6 +22,8 @@ from podium.measures.registry import Measure
 
 _DEPTH = 10
 """How many documents are looked at where no measure has a cut-off."""
+_SEVERAL = 5
+"""In fewer queries, rankings without a judged document may be bad ones; in more, ids differ."""
 _ENOUGH = 0.5
 """A smaller share of judged documents is warned of, unless only relevant ones were judged."""
 
@@ -93,7 +95,7 @@ class RunCoverage:
             sentences.append(
                 f"{without:,} of {self.queries:,} judged queries have no documents, and {missing}."
             )
-        if self.shown and self.share < _ENOUGH and not self.only_relevant:
+        if self.shown and self.share < _ENOUGH and not (self.only_relevant and self.judged):
             treated = "are left out" if conventions.unjudged == "drop" else "count as irrelevant"
             sentences.append(
                 f"{percent(self.share)} of the first {self.depth} documents are judged; the others "
@@ -142,10 +144,10 @@ def check_coverage(
 ) -> None:
     """Refuse rankings of which nothing is judged, and warn of what the means do not say.
 
-    In one query that may be a bad ranking; in several, ids differ.
+    In a few queries that may be a bad ranking; in more, ids differ.
     """
     of = f"{name}: " if name else ""
-    if not coverage.judged and coverage.answered > 1:
+    if not coverage.judged and coverage.answered >= _SEVERAL:
         raise DataError(
             f"{of}none of the first {coverage.depth} documents of {coverage.answered:,} queries "
             f"is judged{_example(inputs)}",

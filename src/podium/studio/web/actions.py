@@ -8,7 +8,7 @@ problem; so is one whose result is shown once, such as a secret.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
@@ -32,11 +32,15 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
-async def read_csrf(request: Request) -> None:
-    """Store a form's CSRF token, for `podium.studio.web.access` to check."""
+async def read_csrf(request: Request) -> AsyncIterator[None]:
+    """Store a form's CSRF token, for `podium.studio.web.access` to check; close its files."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if request.method == "POST" and kind in _FORMS:
         request.state.csrf = str((await request.form()).get("csrf", ""))
+    try:
+        yield
+    finally:
+        await request.close()
 
 
 async def _read_form(request: Request) -> FormData:
