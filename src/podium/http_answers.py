@@ -6,10 +6,23 @@ every few seconds, or one interim answer after the other, holds a thread for day
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import anyio
 import httpx2
+
+_Result = TypeVar("_Result")
+
+
+def run_in_thread(function: Callable[..., Awaitable[_Result]], *arguments: Any) -> _Result:
+    """Run an async function in a thread of its own.
+
+    The caller's may have an event loop already, as those of notebooks do.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(anyio.run, function, *arguments).result()
 
 
 class LimitedTransport(httpx2.BaseTransport):
@@ -31,9 +44,7 @@ class LimitedTransport(httpx2.BaseTransport):
         """Send a request and read its whole answer."""
         request.headers["accept-encoding"] = "identity"
         try:
-            # A thread of its own: the caller's may run an event loop, as those of notebooks do.
-            with ThreadPoolExecutor(1) as thread:
-                return thread.submit(anyio.run, self._whole_answer, request).result()
+            return run_in_thread(self._whole_answer, request)
         except TimeoutError as error:
             raise httpx2.ReadTimeout(f"no whole answer within {self._seconds:g} s") from error
 

@@ -84,6 +84,8 @@ class Endpoint:
         try:
             import anyio
             import httpx2
+
+            from podium.http_answers import run_in_thread
         except ImportError as error:
             raise MissingPackageError("httpx2", extra="models") from error
         url, _, model = address.partition("#")
@@ -114,7 +116,7 @@ class Endpoint:
         self._errors: tuple[type[Exception], ...] = (httpx2.HTTPError, httpx2.InvalidURL)
         self._unreachable = httpx2.ConnectError
         # A reply may go on for ever by a byte now and then: these reads can be canceled.
-        self._run, self._fail_after = anyio.run, anyio.fail_after
+        self._run, self._fail_after = run_in_thread, anyio.fail_after
         # Redirects are not followed: one would carry the key to wherever it points.
         self._client = partial(
             httpx2.AsyncClient,
