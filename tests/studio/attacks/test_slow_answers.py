@@ -8,10 +8,12 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 
+import anyio
 import httpx2
 import pytest
 
 from podium.errors import DataError
+from podium.http_answers import run_in_thread
 from podium.judging import Endpoint
 from podium.judging.models.endpoint import EndpointError
 from podium.studio.accounts import openid
@@ -92,3 +94,12 @@ def test_a_language_model(endless):
     ):
         endpoint.ask([{"role": "user", "content": "Hello"}])
     assert time.monotonic() - begin < _PATIENCE
+
+
+def test_limits_hold_beside_an_event_loop():
+    """Those who call may have one running in their thread, as notebooks do."""
+
+    async def call():
+        assert run_in_thread(anyio.sleep, 0) is None
+
+    anyio.run(call)
