@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations, product
 
 import numpy as np
@@ -24,19 +24,13 @@ _SHIFT = 2.6
 """Standard errors that systems are beyond the margin where power is compared: some 80 % by t."""
 
 
-def gate_calibration(quick: bool) -> Iterator[Row]:
-    """Requirements at the margin, prediction-powered means, and weighted intervals."""
-    if TREC.exists():
-        yield from _requirements(15 if quick else 600)
-    yield from _powered(150 if quick else 5_000)
-    yield from _weighted(150 if quick else 3_000)
-
-
 def _requirements(repeats: int) -> Iterator[Row]:
     """All ordered pairs of the twelve runs, with topics drawn anew.
 
     The margin is the loss over all topics, so whatever passes does so falsely.
     """
+    if not TREC.exists():
+        return
     judgments = read_qrels(TREC / "qrels.dl21-passage.txt.gz")
     measures = ["P@1", "RR", "AP", "nDCG@10"]
     runs = sorted((TREC / "dl21-runs").glob("*.run.gz"))
@@ -170,3 +164,11 @@ def _half_by_few(queries: int) -> Doubles:
 
 _WEIGHTS = {"log-normal": _log_normal, "Zipf": _zipf, "5 % have half": _half_by_few}
 """Weights of so many queries, the heaviest first."""
+
+
+GATES: dict[str, Callable[[bool], Iterator[Row]]] = {
+    "requirements": lambda quick: _requirements(15 if quick else 600),
+    "prediction-powered means": lambda quick: _powered(150 if quick else 5_000),
+    "weighted intervals": lambda quick: _weighted(150 if quick else 3_000),
+}
+"""Requirements at the margin, prediction-powered means, and weighted intervals."""

@@ -100,7 +100,7 @@ class Report:
                 [
                     f"Python {platform.python_version()}",
                     *(f"{package} {version(package)}" for package in ("podium-rank", *packages)),
-                    f"{_cores()} cores",
+                    f"{cores()} cores",
                 ]
             )
         )
@@ -143,7 +143,7 @@ def _figure(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def _cores() -> int:
+def cores() -> int:
     """Count the cores this process may use: a container often has fewer than the machine."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

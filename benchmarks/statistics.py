@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import astuple, dataclass, field
-from functools import cache
+from functools import cache, partial
+from multiprocessing import get_context
 
 import numpy as np
 from rich.console import Console
@@ -23,10 +25,10 @@ from rich.table import Table
 from scipy import stats
 
 from benchmarks._audits import audit_rows
-from benchmarks._gate_calibration import gate_calibration
+from benchmarks._gate_calibration import GATES
 from benchmarks._gates import GateRow
 from benchmarks._null_queries import SYMMETRIC, Doubles, Draw, ndcg, normal, reciprocal_rank, skewed
-from benchmarks._report import Report, wants_quick
+from benchmarks._report import Report, cores, wants_quick
 from benchmarks._unjudged import unjudged_rows
 from podium.data import Dataset
 from podium.judging.agreement import Agreement, Ratings
@@ -93,9 +95,10 @@ class Row:
 
 @dataclass
 class Findings:
-    """All rows, printed as they come."""
+    """Rows of shares, and figures that have one bound each."""
 
     rows: list[Row] = field(default_factory=list)
+    figures: list[GateRow] = field(default_factory=list)
 
     def add(self, row: Row) -> None:
         """Keep a row."""
@@ -125,6 +128,8 @@ class Findings:
             report.check(
                 f"{what}, {data}: in range", sum(right), len(right), unit=f"of {len(right)}"
             )
+        for figure in self.figures:
+            report.check(*astuple(figure))
 
 
 def _holds(row: Row) -> str:
@@ -207,18 +212,23 @@ def _randomization_size(sizes: Doubles) -> list[float]:
     return [float(tails[tails < level].max(initial=0.0)) for level in LEVELS]
 
 
-def paired_tests(findings: Findings, repeats: dict[int, int]) -> None:
+_KINDS: dict[str, Draw] = {**SYMMETRIC, "skewed": skewed}
+
+
+def paired_tests(
+    findings: Findings, repeats: dict[int, int], kinds: Iterable[str] = tuple(_KINDS)
+) -> None:
     """The four tests of ``compare`` and the interval of a difference.
 
     Of the hundreds of shares here one is outside its 99.9 % range every few runs by chance
     alone. So a row that is outside is drawn once more, independently and with twice the repeats,
     and the second draw decides.
     """
-    for name, draw in (*SYMMETRIC.items(), ("skewed", skewed)):
+    for name in kinds:
         for size, count in repeats.items():
-            rows = _paired_rows(name, draw, size, count, draws=1)
+            rows = _paired_rows(name, size, count, draws=1)
             if not all(all(row.right) for row in rows if row.target and row.telling):
-                second = _paired_rows(name, draw, size, 2 * count, draws=2)
+                second = _paired_rows(name, size, 2 * count, draws=2)
                 rows = [
                     one if all(one.right) or not one.target else other
                     for one, other in zip(rows, second, strict=True)
@@ -227,11 +237,9 @@ def paired_tests(findings: Findings, repeats: dict[int, int]) -> None:
                 findings.add(row)
 
 
-def _paired_rows(
-    name: str, draw: Callable[..., Doubles], size: int, count: int, *, draws: int
-) -> list[Row]:
+def _paired_rows(name: str, size: int, count: int, *, draws: int) -> list[Row]:
     random = np.random.default_rng([size, len(name), *([] if draws == 1 else [draws])])
-    pairs = [draw(random, size, 2) for _ in range(count)]
+    pairs = [_KINDS[name](random, size, 2) for _ in range(count)]
     results = [
         paired_difference(pair[:, 1], pair[:, 0], random_state=number)
         for number, pair in enumerate(pairs)
@@ -451,43 +459,62 @@ def workloads(findings: Findings, repeats: int) -> None:
         findings.add(Row("90 % range of hours", f"{runs} simulated", size, share, [least], [most]))
 
 
-def main() -> None:
-    """Measure and report."""
-    quick = wants_quick(__doc__)
-    report = Report("statistics", quick, packages=["numpy", "scipy"])
-    findings = Findings()
-    rows: list[GateRow] = []
+def parts(quick: bool) -> dict[str, Callable[[Findings], object]]:
+    """What is measured, by name: each part adds its rows, and needs no other."""
     few = {20: 400, 50: 250, 200: 200, 1000: 20}
     many = {20: 20_000, 50: 10_000, 200: 4_000, 1000: 1_500}
-    parts: dict[str, Callable[[], None]] = {
-        "paired tests": lambda: paired_tests(findings, few if quick else many),
-        "drawn p-values": lambda: monte_carlo(findings, 40 if quick else 1_000),
-        "Holm and Tukey": lambda: families(
-            findings,
-            {20: 300, 50: 200} if quick else {20: 4_000, 50: 2_000, 200: 2_000, 1000: 1_000},
-        ),
-        "intervals of means": lambda: means(findings, 400 if quick else 10_000),
-        "coherence": lambda: coherences(findings, 200 if quick else 2_000),
-        "agreement": lambda: agreement(
-            findings, 20 if quick else 1_000, 2_000 if quick else 50_000
-        ),
-        "utility": lambda: utility(findings, 20 if quick else 1_000),
-        "gates": lambda: findings.rows.extend(Row(*row) for row in gate_calibration(quick)),
-        "workloads": lambda: workloads(findings, 500 if quick else 10_000),
-        "unjudged documents": lambda: rows.extend(unjudged_rows(quick)),
+    families_of = {20: 300, 50: 200} if quick else {20: 4_000, 50: 2_000, 200: 2_000, 1000: 1_000}
+    found: dict[str, Callable[[Findings], object]] = {
+        f"paired tests, {kind}": partial(paired_tests, repeats=few if quick else many, kinds=[kind])
+        for kind in _KINDS
     }
+    found |= {
+        "drawn p-values": partial(monte_carlo, cases=40 if quick else 1_000),
+        "Holm and Tukey": partial(families, repeats=families_of),
+        "intervals of means": partial(means, repeats=400 if quick else 10_000),
+        "coherence": partial(coherences, repeats=200 if quick else 2_000),
+        "agreement": partial(
+            agreement, repeats=20 if quick else 1_000, tests=2_000 if quick else 50_000
+        ),
+        "utility": partial(utility, repeats=20 if quick else 1_000),
+    }
+    for gate in GATES:
+        found[gate] = partial(_extend, gate, quick)
+    found["workloads"] = partial(workloads, repeats=500 if quick else 10_000)
     if not quick:  # each of its p-values takes some 60 fits
-        parts["positions"] = lambda: positions(findings, 300)
-    for name, part in parts.items():
-        start = time.perf_counter()
-        part()
-        report.note(f"{name}: {time.perf_counter() - start:.0f} s")
+        found["positions"] = partial(positions, repeats=300)
+    found["audits"] = lambda findings: findings.figures.extend(audit_rows(quick))
+    found["unjudged documents"] = lambda findings: findings.figures.extend(unjudged_rows(quick))
+    return found
+
+
+def _extend(gate: str, quick: bool, findings: Findings) -> None:
+    findings.rows.extend(Row(*row) for row in GATES[gate](quick))
+
+
+def _measured(name: str, quick: bool) -> tuple[Findings, float]:
+    """Measure one part; its rows, and how many seconds that took."""
+    findings, start = Findings(), time.perf_counter()
+    parts(quick)[name](findings)
+    return findings, time.perf_counter() - start
+
+
+def main() -> None:
+    """Measure the parts, each in a process of its own, and report."""
+    quick = wants_quick(__doc__)
+    report = Report("statistics", quick, packages=["numpy", "scipy"])
+    with ProcessPoolExecutor(cores(), get_context("spawn")) as processes:
+        measured = {name: processes.submit(_measured, name, quick) for name in parts(quick)}
+        names = {future: name for name, future in measured.items()}
+        for future in as_completed(names):
+            report.note(f"{names[future]}: {future.result()[1]:.0f} s")
+    findings = Findings()
+    for future in measured.values():
+        part, _ = future.result()
+        findings.rows += part.rows
+        findings.figures += part.figures
     findings.print()
     findings.check(report)
-    for figure in audit_rows(quick):
-        report.check(figure.what, figure.measured, figure.target, figure.at_least, figure.unit)
-    for row in rows:
-        report.check(*astuple(row))
     report.finish()
 
 
