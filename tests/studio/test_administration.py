@@ -90,17 +90,23 @@ def test_accounts_are_listed_and_changed_by_administrators_only(engine, address,
                 word = root.post(f"{path}/{bob}/password", headers=headers).json()["password"]
                 assert browser.sign_in(BOB).status_code == 401
                 assert browser.sign_in(BOB, word).status_code == 303
-                root.patch(f"{path}/{bob}", json={"is_admin": True}, headers=headers)
-                root.patch(f"{path}/{bob}", json={"is_admin": False}, headers=headers)
+                for change in ({"disabled": True}, {"is_admin": False}):
+                    refused = root.patch(f"{path}/{ann}", json=change, headers=headers)
+                    assert refused.status_code == 409  # the last administrator
+                for is_admin in (True, False):
+                    change = {"is_admin": is_admin}
+                    changed = root.patch(f"{path}/{bob}", json=change, headers=headers)
+                    assert changed.status_code == 204
         # A token that could would outlive its expiry.
         for user in (ann, bob):
             for own in (f"{path}/{user}/password", f"/accounts/{user}/password"):
                 assert admin.post(own).status_code == 403
             assert admin.patch(f"{path}/{user}", json={"is_admin": True}).status_code == 403
-        for change in ({"disabled": True}, {"is_admin": False}):
-            assert admin.patch(f"{path}/{ann}", json=change).status_code == 409
         in_transaction(engine, lambda c: set_admin(c, ann, bob, admin=True))
-        assert admin.patch(f"{path}/{ann}", json={"is_admin": False}).status_code == 204
+        for user in (ann, bob):
+            for change in ({"disabled": True}, {"disabled": False}, {"is_admin": False}):
+                assert admin.patch(f"{path}/{user}", json=change).status_code == 403
+        in_transaction(engine, lambda c: set_admin(c, bob, ann, admin=False))
         assert admin.get(path).status_code == 403
     actions = reading(engine, lambda c: c.scalars(select(AuditRecord.action)).all())
     for action in ("disabled an account", "enabled an account", "reset a password",

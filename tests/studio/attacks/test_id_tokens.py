@@ -28,7 +28,8 @@ class Provider:
     """A provider whose token endpoint answers with the token that a test gives it."""
 
     def __init__(self) -> None:
-        self.token = ""
+        self.token: Any = ""
+        self.fields: dict[str, Any] = {}
         self.endless = False
         provider = self
 
@@ -46,9 +47,8 @@ class Provider:
                     self.end_headers()
                     while True:
                         self.wfile.write(b" " * (1 << 16))
-                self._send(
-                    {"access_token": "a", "token_type": "Bearer", "id_token": provider.token}
-                )
+                answer = {"access_token": "a", "token_type": "Bearer", "id_token": provider.token}
+                self._send(answer | provider.fields)
 
             def _send(self, content: Any) -> None:
                 body = json.dumps(content).encode()
@@ -155,6 +155,29 @@ def test_a_token_that_the_provider_did_not_sign_is_refused():
             provider.token = token
             with pytest.raises(RefusedError):
                 client.who("http://127.0.0.1:1/cb", "code", "n", "v" * 43)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"expires_in": [1]},
+        {"expires_in": 1e308},
+        {"expires_in": "soon"},
+        {"expires_at": {}},
+        {"access_token": [1]},
+        {"id_token": {"alg": "none"}},
+        {"error": [1]},
+    ],
+)
+def test_fields_of_another_type_are_no_server_error(fields):
+    with lying_provider() as provider:
+        provider.token = signed(provider.claims())
+        provider.fields = fields
+        try:
+            who = client_of(provider).who("http://127.0.0.1:1/cb", "code", "n", "v" * 43)
+            assert who.email == "ann@example.org"
+        except RefusedError as refused:
+            assert refused.status == 502
 
 
 def test_an_address_that_nobody_verified_is_not_used():

@@ -27,6 +27,11 @@ _LEEWAY = 60
 _MAX_BYTES = 1 << 20
 _SECONDS = 10.0
 """How long a response of the provider may take."""
+_UNUSABLE = (
+    httpx2.HTTPError, OAuthError, JoseError, ValueError, TypeError, KeyError, ArithmeticError,
+    AttributeError, RecursionError,
+)  # fmt: skip
+"""What the libraries raise at answers whose fields are missing or of another type."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,7 @@ class OpenIDProvider:
                     if userinfo.get("sub") != claims["sub"]:
                         raise _unusable()
                     claims = {**userinfo, **claims}
-        except (httpx2.HTTPError, OAuthError, ValueError, RecursionError, KeyError) as error:
+        except _UNUSABLE as error:
             raise _unusable() from error
         verified = claims.get("email_verified") in (True, "true")
         email = str(claims.get("email", "")) if verified else ""
@@ -155,7 +160,7 @@ class OpenIDProvider:
                 if metadata.get("issuer") != issuer:
                     raise _unusable()
                 keys = KeySet.import_key_set(_json(client.get(str(metadata["jwks_uri"]))))  # type: ignore[arg-type]
-        except (httpx2.HTTPError, ValueError, RecursionError, KeyError) as error:
+        except _UNUSABLE as error:
             raise _unusable() from error
         with self._lock:
             self._metadata, self._keys, self._asked_at = metadata, keys, time.monotonic()

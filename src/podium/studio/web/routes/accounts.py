@@ -171,13 +171,12 @@ def change_account(
 ) -> None:
     """Disable or enable an account, or make its owner an administrator or no longer one.
 
-    An administrator is appointed in a browser only.
+    Administrators are appointed, and their accounts changed, in a browser only.
     """
-    if change.is_admin:
-        check_browser(who)
 
     def work(connection: Connection) -> None:
-        administration.account_by_id(connection, user)
+        if administration.account_by_id(connection, user).is_admin or change.is_admin:
+            check_browser(who)
         if change.disabled is not None:
             administration.set_disabled(connection, who.id, user, disabled=change.disabled)
         if change.is_admin is not None:
