@@ -383,3 +383,14 @@ def test_a_bound_that_is_met_but_for_rounding_is_met() -> None:
     )
     assert plan.most == pytest.approx(0, abs=1e-15)
     assert plan.could_turn
+
+
+def test_that_little_is_judged_is_the_reason_for_a_plan_and_nothing_to_warn_of() -> None:
+    judgments = {f"q{number}": {"x": 1.0} for number in range(6)}
+    one, other = (
+        {query: dict.fromkeys(names, 1.0) for query in judgments}
+        for names in (["a", "b"], ["c", "d"])
+    )
+    plan = next_judgments("P@2", judgments, one, other)
+    assert (plan.unjudged, plan.least, plan.most) == (24, -1.0, 1.0)
+    assert plan.why_unknown

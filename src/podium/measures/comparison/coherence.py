@@ -47,7 +47,7 @@ from podium.measures.comparison.gain_family import (
 from podium.measures.compiled import Booleans
 from podium.measures.compiled.prepared import PreparedMeasure
 from podium.measures.conventions import Conventions
-from podium.measures.evaluating import evaluate
+from podium.measures.evaluating import measure_all
 from podium.measures.inputs import Inputs, comparable_scores, inputs_of
 from podium.measures.presets import resolve_measure
 from podium.measures.registry import Measure
@@ -142,10 +142,9 @@ def coherence(
         (True, False, 'gains of base 0.75 and discount 1/log2(1 + rank)^0.5')
     """
     parsed, chosen = resolve_measure(measure, conventions)
-    systems = (theirs, ours)
-    values = [evaluate(parsed, truth, each, conventions=chosen)[parsed] for each in systems]
+    inputs = [inputs_of(truth, each) for each in (theirs, ours)]
+    values = [measure_all([parsed], chosen, each)[parsed] for each in inputs]
     keep = np.asarray(~np.isnan(np.column_stack(values)).any(axis=1))
-    inputs = [inputs_of(truth, each) for each in systems]
     results = coherences(parsed, chosen, inputs, keep)
     if results is None:
         raise ArgumentError(

@@ -21,8 +21,8 @@ from podium.data.seeds import generator
 from podium.kernels import Doubles, Ints
 from podium.measures.comparison.label_model import LabelModel, features_of, why_unknown
 from podium.measures.conventions import Conventions
-from podium.measures.evaluating import evaluate
-from podium.measures.inputs import comparable_scores
+from podium.measures.evaluating import measure_all
+from podium.measures.inputs import comparable_scores, inputs_of
 from podium.measures.registry import Measure, definition_of
 
 _DEPTH = 100
@@ -423,7 +423,7 @@ class LabelTrial:
         return other - one
 
     def _values(self, lists: Joined) -> Doubles:
-        return evaluate(self.measure, lists, conventions=self.conventions)[self.measure]
+        return measure_all([self.measure], self.conventions, inputs_of(lists, None))[self.measure]
 
 
 def relabeled(
