@@ -59,8 +59,8 @@ def bare_engine(
         done = subprocess.run(
             [
                 BINARIES / "pgbench", "-h", "127.0.0.1", "-p", str(postgres.port), "-U", "podium",
-                "-n", "-M", "prepared", "--max-tries", "5", "-c", str(clients), "-j", "2", "-T", str(seconds),
-                "-D", f"people={people}", "-D", f"queries={queries}",
+                "-n", "-M", "prepared", "--max-tries", "5", "-c", str(clients), "-j", "2",
+                "-T", str(seconds), "-D", f"people={people}", "-D", f"queries={queries}",
                 "-f", Path(script.name), database,
             ],
             capture_output=True,

@@ -16,7 +16,7 @@ from podium.measures.names import parse_measure
 from podium.measures.presets import conventions_named
 
 BOUNDED = (
-    "nDCG@3", "nDCG", "DCG@3", "NGain", "LevelNDCG", "kNDCG(k=3)", "ERR@3", "ERR",
+    "nDCG@3", "nDCG", "DCG@3", "LevelNDCG", "kNDCG(k=3)", "ERR@3", "ERR",
     "kERR(k=3)", "AP", "AP@2", "YAAP", "bpref", "InfAP", "RR", "Success@2", "P@2", "P", "R@2",
     "Rprec", "RelP@2", "SetAP", "SetF", "RBP", "GradedRBP", "IPrec(recall=0.5)", "AvgIPrec",
     "BinGain", "Compat", "TopKLoss(k=2)", "WKT(k=3)", "SetUtility", "Judged@2",

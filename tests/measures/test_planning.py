@@ -10,7 +10,7 @@ from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from benchmarks import _gates as gates
-from benchmarks._unjudged import bound_violations
+from benchmarks._unjudged import BOUNDED, bound_violations
 from podium.data import Dataset, Judgments
 from podium.data.sources import as_judgments, as_rankings
 from podium.errors import ArgumentError, DataError
@@ -23,6 +23,7 @@ from podium.measures.comparison.unjudged import (
 )
 from podium.measures.names import parse_measure
 from podium.measures.presets import conventions_named
+from podium.measures.registry import definition_of
 
 needs_shared = pytest.mark.skipif(
     not gates.TREC.exists(), reason="the TREC runs of ../shared/data are not here"
@@ -167,6 +168,29 @@ def test_the_extremes_are_those_of_all_labels(name: str) -> None:
 @pytest.mark.parametrize("name", ["AP", "RR", "ERR@3", "nDCG@3", "P@2", "bpref", "TopKLoss(k=2)"])
 def test_bounds_hold_for_all_labels(name: str) -> None:
     assert bound_violations(name, 200, seed=3) == 0
+
+
+def test_no_list_is_better_for_the_worse_of_two_labels_at_the_better_rank() -> None:
+    """Bounds of many unjudged documents rest on this."""
+    random = np.random.default_rng(0)
+    lists, swapped = [], []
+    for size in random.integers(2, 9, 5_000).tolist():
+        labels = random.integers(0, random.integers(1, 5), size, endpoint=True).astype(float)
+        first, second = np.sort(random.choice(size, 2, replace=False))
+        labels[[first, second]] = np.sort(labels[[first, second]])[::-1]
+        lists.append(labels)
+        swapped.append(labels.copy())
+        swapped[-1][[first, second]] = labels[[second, first]]
+    scores = np.concatenate([np.arange(len(each), 0, -1.0) for each in lists])
+    for name in (*BOUNDED, "NGain"):
+        measure = parse_measure(name)
+        better, worse = (
+            evaluate(measure, np.concatenate(each), scores, group=[len(row) for row in each])
+            for each in (lists, swapped)
+        )
+        sign = 1.0 if definition_of(measure).larger_is_better else -1.0
+        holds = bool(np.nanmin(sign * (better[measure] - worse[measure])) > -1e-9)
+        assert holds == definition_of(measure).monotone == (name != "NGain"), name
 
 
 def test_a_sign_that_labels_turn_is_not_called_certain() -> None:

@@ -18,7 +18,7 @@ from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import bearer
 from tests.studio.server import serving
 
-_SECONDS = int(os.environ.get("PODIUM_FUZZ_SECONDS", "12"))
+_SECONDS = int(os.environ.get("PODIUM_FUZZ_SECONDS", "8"))
 """``make fuzz`` takes longer."""
 
 

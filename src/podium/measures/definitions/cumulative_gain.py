@@ -156,7 +156,7 @@ def BinGain(labels: Floats, ideal: Floats, rel: Rel = BY_CONVENTION) -> float:  
     return total / relevant if relevant else nan
 
 
-@measure(aliases=("G",), ideal_by_gain=True, monotone=True)
+@measure(aliases=("G",), ideal_by_gain=True)
 def NGain(  # noqa: N802
     labels: Floats, ideal: Floats, curve: int, gains: Gains = BY_CONVENTION
 ) -> float:
