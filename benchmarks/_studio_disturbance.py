@@ -108,9 +108,8 @@ class Disturbance:
         line = {"query_id": "hostile", "query": "w", "candidates": candidates}
         with self._client() as client:
             self._upload(client, json.dumps(line))
-            while not (queries := client.get(f"{self._path}/queries").json()):
-                time.sleep(0.1)
-            self._query = queries[0]["id"]
+            task = client.post(f"{self._path}/next", json={"tab": "disturbance"})
+            self._query = task.raise_for_status().json()["task"]["query_id"]
             self._import(client, 0)
 
     def _client(self) -> httpx2.Client:
