@@ -112,6 +112,36 @@ def test_columns_are_those_of_the_first_line_however_short_the_rows_are(upload):
     assert content_of(table)["a"][1][9] == ("9", "x", "", None)
 
 
+@pytest.mark.parametrize(
+    ("rows", "guess"),
+    [
+        # A catalogue: what is called a description is of the documents.
+        ("tea,1,<p>Green</p>\ntea,2,<p>Black</p>\n", {"html": "description"}),
+        ("tea,1,Green\ntea,2,Black\n", {"text": "description"}),
+        ("tea,1,Green\ncake,2,Sweet\n", {"text": "description"}),
+        ("tea,1,To drink\ntea,2,To drink\ncake,3,To eat\n", {"description": "description"}),
+        ("tea,1,To drink\ntea,2,\ncake,3,To eat\n", {"text": "description"}),
+        ("tea,1,a < b\ntea,2,<3\n", {"text": "description"}),
+    ],
+)
+def test_columns_are_guessed_by_what_they_hold(upload, rows, guess):
+    table = upload(f"query,id,description\n{rows}".encode())
+    expected = {"query": "query", "document_id": "id", **guess}
+    assert preview_table(table).guess == TableColumns(**expected)
+    shown = preview_table(table).example
+    assert shown is not None
+    assert shown.candidates == next(iter(read_table(table))).entry.candidates
+
+
+def test_a_description_beside_a_text_is_of_the_query_unless_it_differs(upload):
+    columns = "query,id,description,body\n"
+    one = upload(f"{columns}tea,1,To drink,Green\ncake,2,To eat,Sweet\n".encode())
+    assert preview_table(one).guess.description == "description"
+    other = upload(f"{columns}tea,1,Leaves,Green\ntea,2,Bags,Black\n".encode())
+    assert preview_table(other).guess.description == ""
+    assert preview_table(other).guess.text == "body"
+
+
 def test_quepid(upload):
     """Ratings, and a snapshot with its position and fields."""
     ratings = upload(b"query,docid,rating\nrocky,1366,3\nrocky,1367,2\n", "ratings.csv")
@@ -180,7 +210,8 @@ def test_the_preview_is_short(upload):
 def test_documents_without_text_are_passed_over(upload):
     read = {each.entry.query_id: each for each in without_empty(read_table(upload(SHOES)))}
     assert [each.document_id for each in read["1"].entry.candidates] == ["a", "c"]
-    assert set(read) == {"1"}  # of the other query one document is left, which nobody can compare
+    assert [len(each.entry.candidates) for each in read.values()] == [2, 1]
+    assert [each.left_out for each in read.values()] == [0, 1]
 
 
 @pytest.fixture(scope="module")
@@ -204,6 +235,11 @@ def test_the_api(server):
         shown = client.post(f"{path}/preview", files=files).json()
         assert shown["columns"] == ["qid", "query", "docid", "title", "body", "score"]
         assert shown["guess"]["text"] == "body"
+        assert shown["query"] == "red, shoes"
+        assert shown["documents"] == [
+            {"title": "Red shoes", "text": 'Quoted "text"\non two lines', "html": ""},
+            {"title": "", "text": "Blue", "html": ""},
+        ]
         body = {"upload": shown["upload"], "columns": shown["guess"], "skip_empty": True}
         wrong = body | {"columns": {"query": "nope", "document_id": "docid"}}
         assert client.post(f"{path}/table", json=wrong).status_code == 422
@@ -216,10 +252,30 @@ def test_the_api(server):
         assert [each.status_code for each in sent] == [202, 404]
         assert "upload it again" in sent[1].text
         job = ended(client, project, sent[0].json())
-        assert job["result"] == {"added": 1, "skipped": 0, "queries": 1}
+        counts = {what: count for what, count in job["result"].items() if count}
+        assert counts == {
+            "added": 1,
+            "documents": 2,
+            "queries": 1,
+            "left_out": 1,
+            "documents_left_out": 2,
+        }
+        assert (job["by"], job["options"]) == (
+            "Person 0",
+            {"source": "table", "files": ["table"]},
+        )
         assert items_of(engine, project) == [("1", "a"), ("1", "c")]
         job = client.post(path, data={"source": "table"}, files=files).json()
-        assert ended(client, project, job)["result"] == {"added": 1, "skipped": 1, "queries": 2}
+        counts = {
+            what: count for what, count in ended(client, project, job)["result"].items() if count
+        }
+        assert counts == {
+            "added": 1,
+            "documents": 2,
+            "skipped": 1,
+            "queries": 2,
+            "documents_without_text": 1,
+        }
         assert items_of(engine, project)[2:] == [("2", "d"), ("2", "b")]  # by score
         large = b"query,docid,text\n" + b"q,1,x\n" * 300_000  # more than other requests may hold
         assert client.post(f"{path}/preview", files={"table": ("l.csv", large)}).status_code == 200
@@ -259,10 +315,22 @@ def test_the_pages(server):
             name: re.search(rf'name="{name}" value="([^"]*)"', page).group(1)
             for name in ("upload", "name")
         }
+        assert "srcdoc" not in page
         values |= {"query_id": "qid", "query": "query", "document_id": "docid", "title": "title"}
+        columns = values | {"html": "body", "document_id": ""}
+        page = browser.submit(f"{base}/preview/columns", columns).text
+        assert "Choose the columns of the query" in page
+        page = browser.submit(f"{base}/preview/columns", columns | {"document_id": "docid"}).text
+        assert 'srcdoc="Quoted' in page
+        assert '<option value="body" selected>' in page
+        gone = browser.submit(f"{base}/preview/columns", columns | {"upload": "x"})
+        assert gone.status_code == 404
         assert browser.submit(f"{base}/table", values | {"title": "x"}).status_code == 422
         assert browser.submit(f"{base}/table", values).status_code == 303
         wait_until(lambda: len(items_of(engine, project)) == 4)
+        shown = browser.get(base).text
+        assert "2 queries with 4 documents added." in shown
+        assert "s.csv" in shown
         refused = browser.submit(f"{base}/preview", files={"table": ("s.csv", b"[1]")})
         assert refused.status_code == 422
         assert "array of objects" in refused.text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +18,7 @@ from podium.studio.accounts.identity import record
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.queue import JobContext, JobLostError, State, files_folder, new_file
 from podium.studio.judging.gold import add_gold, read_gold
+from podium.studio.messages import Message
 from podium.studio.projects.service import MAX_QUERIES, add_query, check_unchanged, project_row
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
@@ -28,6 +30,7 @@ from podium.studio.transfer.project_copies import copied_gold, copied_queries
 from podium.studio.transfer.readers import (
     ImportedQuery,
     Upload,
+    has_text,
     limit_size,
     open_upload,
     queries_of,
@@ -41,6 +44,19 @@ from podium.studio.transfer.tables import TableColumns, read_table
 KIND = "import"
 ANALYZE_FROM = 500
 """From how many new queries on the database's statistics are renewed."""
+COUNTS = (
+    "added",
+    "documents",
+    "skipped",
+    "left_out",
+    "documents_left_out",
+    "documents_without_text",
+    "queries_without_words",
+)
+"""What an import counts: queries added, with how many documents; queries that were there; queries
+left out for fewer than two documents with text; documents left out; and, of what was added,
+documents without text and queries of which people see only the id."""
+_EXPIRED = Message("The file has expired: upload it again.")
 Source = Literal["candidates", "table", "runs", "engine", "gold", "project"]
 
 
@@ -63,6 +79,14 @@ def store_preview(
     return token, Upload(path, name[:200] or "table")
 
 
+def stored_preview(settings: Settings, project_id: int, token: str, name: str) -> Upload:
+    """A table that was stored for a preview in this project."""
+    path = _preview_path(settings, project_id, token)
+    if not path.is_file():
+        raise RefusedError(404, _EXPIRED)
+    return Upload(path, name)
+
+
 @contextmanager
 def taken_preview(settings: Settings, project_id: int, token: str) -> Iterator[Path]:
     """Take a table that was stored for a preview in this project, for one import.
@@ -74,7 +98,7 @@ def taken_preview(settings: Settings, project_id: int, token: str) -> Iterator[P
     try:
         path.rename(taken)
     except FileNotFoundError as error:
-        raise RefusedError(404, "The file has expired: upload it again.") from error
+        raise RefusedError(404, _EXPIRED) from error
     try:
         yield taken
     except BaseException:
@@ -161,10 +185,17 @@ def _add_all(
     known = set(
         connection.scalars(select(ProjectQuery.name).where(ProjectQuery.project_id == project.id))
     )
-    added = skipped = 0
-    for read in _entries(work) if fetched is None else fetched:
+    skip_empty = bool(work.job.parameters.get("skip_empty"))
+    counts: Counter[str] = Counter(dict.fromkeys(COUNTS, 0))
+    for done, read in enumerate(_entries(work) if fetched is None else fetched, start=1):
+        documents = read.entry.candidates
         if read.entry.query_id in known:
-            skipped += 1
+            counts["skipped"] += 1
+            continue
+        counts["documents_left_out"] += read.left_out
+        if skip_empty and len(documents) < 2:
+            counts["left_out"] += 1
+            counts["documents_left_out"] += len(documents)
             continue
         known.add(read.entry.query_id)
         rankings = read.rankings if project.mode == Mode.RANKINGS else None
@@ -174,14 +205,22 @@ def _add_all(
                 hint="Create another project.",
             )
         add_query(connection, project, read.entry, rankings, work.go_on)
-        added += 1
+        counts["added"] += 1
+        counts["documents"] += len(documents)
+        counts["documents_without_text"] += sum(not has_text(each) for each in documents)
+        counts["queries_without_words"] += not read.in_words
         if fetched is None:
             # How many there will be is not known: the bar nears its end without reaching it.
-            work.progress(0.95 * (added + skipped) / (added + skipped + 50))
-    if not added and not skipped:
-        raise DataError("the file contains no queries", hint="Is it the right file?")
+            work.progress(0.95 * done / (done + 50))
+    if not counts["added"] and not counts["skipped"]:
+        raise DataError(
+            f"no query can be added: {counts['left_out']} have fewer than two documents with text"
+            if counts["left_out"]
+            else "the file contains no queries",
+            hint="Are they the right files?",
+        )
     total = connection.scalar(select(func.count()).where(ProjectQuery.project_id == project.id))
-    return {"added": added, "skipped": skipped, "queries": int(total or 0)}
+    return {**counts, "queries": int(total or 0)}
 
 
 def _fetch_from_engine(work: JobContext) -> list[ImportedQuery]:

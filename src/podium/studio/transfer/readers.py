@@ -54,10 +54,24 @@ class QueryText:
 
 @dataclass(frozen=True)
 class ImportedQuery:
-    """A query from an import, with the rankings of its candidates if there are several."""
+    """A query from an import.
+
+    Attributes:
+        entry: The query and its candidates.
+        rankings: Rankings of the candidates by name, if there are several.
+        left_out: How many of its documents were left out, as they have no text.
+        in_words: Whether a file gave its text; else people see its id.
+    """
 
     entry: CandidateList
     rankings: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    left_out: int = 0
+    in_words: bool = True
+
+
+def has_text(candidate: Candidate) -> bool:
+    """Whether a person can see anything of a document."""
+    return bool(candidate.title or candidate.text or candidate.html)
 
 
 class _Readable(Protocol):
@@ -155,18 +169,20 @@ def read_runs(
         document for table in tables.values() for ranked in table.values() for document, _ in ranked
     }
     documents_by_id = _read_documents(documents, needed)
-    if skip_missing:
-        tables = {
-            name: {
-                query: [each for each in ranked if each[0] in documents_by_id]
-                for query, ranked in table.items()
-            }
-            for name, table in tables.items()
-        }
     for query in names:
-        yield _from_runs(
-            query_texts.get(query, QueryText(query, query)), tables, documents_by_id, documents.name
-        )
+        ranked = {name: table[query] for name, table in tables.items() if query in table}
+        missing = {
+            document for each in ranked.values() for document, _ in each
+        } - documents_by_id.keys()
+        if missing and not skip_missing:
+            raise DataError(
+                f"document {min(missing)!r} of query {query!r} is missing",
+                path=documents.name,
+                hint="Give the texts of all ranked documents, take fewer of each ranking, "
+                "or leave out documents without text.",
+            )
+        read = _from_runs(query_texts.get(query, QueryText(query, query)), ranked, documents_by_id)
+        yield replace(read, left_out=len(missing), in_words=query in query_texts)
 
 
 def read_queries(upload: Upload) -> Iterator[QueryText]:
@@ -275,31 +291,21 @@ def _document(line: bytes, source: str, number: int) -> tuple[str, JsonObject]:
 
 def _from_runs(
     query_text: QueryText,
-    tables: Mapping[str, Mapping[str, list[tuple[str, float]]]],
+    ranked: Mapping[str, list[tuple[str, float]]],
     documents_by_id: Mapping[str, JsonObject],
-    source: str,
 ) -> ImportedQuery:
-    ranked = {
-        name: table[query_text.query_id]
-        for name, table in tables.items()
-        if query_text.query_id in table
+    """A query with the documents that have a text."""
+    rankings = {
+        name: [document for document, _ in each if document in documents_by_id]
+        for name, each in ranked.items()
     }
-    documents = dict.fromkeys(document for each in ranked.values() for document, _ in each)
-    for document in documents:
-        if document not in documents_by_id:
-            raise DataError(
-                f"document {document!r} of query {query_text.query_id!r} is missing",
-                path=source,
-                hint="Give the documents_by_id of all ranked documents, or a smaller depth.",
-            )
     # Scores of several systems are on different scales: only one system's put them in order.
-    scores = dict(next(iter(ranked.values()))) if len(tables) == 1 else {}
+    scores = dict(next(iter(ranked.values()))) if len(ranked) == 1 else {}
     candidates = tuple(
         Candidate(document, score=scores.get(document), **documents_by_id[document])
-        for document in documents
+        for document in dict.fromkeys(each for names in rankings.values() for each in names)
     )
     entry = CandidateList(query_text.query_id, query_text.query, candidates, query_text.description)
-    rankings = {name: [document for document, _ in each] for name, each in ranked.items()}
     return ImportedQuery(entry, rankings if len(rankings) > 1 else {})
 
 
@@ -318,16 +324,18 @@ def _check_count(count: int) -> None:
 
 
 def without_empty(entries: Iterable[ImportedQuery]) -> Iterator[ImportedQuery]:
-    """Leave out documents without title, text and HTML, and queries left with fewer than two."""
+    """Leave out documents without title, text and HTML, and count them."""
     for read in entries:
-        kept = tuple(each for each in read.entry.candidates if each.title or each.text or each.html)
+        kept = tuple(filter(has_text, read.entry.candidates))
         names = {each.document_id for each in kept}
         rankings = {
             name: [document for document in ranked if document in names]
             for name, ranked in read.rankings.items()
         }
-        if len(kept) > 1:
-            yield ImportedQuery(replace(read.entry, candidates=kept), rankings)
+        left_out = read.left_out + len(read.entry.candidates) - len(kept)
+        yield replace(
+            read, entry=replace(read.entry, candidates=kept), rankings=rankings, left_out=left_out
+        )
 
 
 def limit_size(entries: Iterable[ImportedQuery]) -> Iterator[ImportedQuery]:

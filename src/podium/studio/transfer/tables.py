@@ -10,8 +10,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing
+import re
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice, zip_longest
 
@@ -32,6 +33,9 @@ _Row = dict[str, str]
 """The cells of a row by the names of their columns."""
 
 PREVIEW_ROWS = 5
+_SAMPLE = 500
+_SAMPLED_TEXT = 4 << 20
+"""How many rows, and how much text, are looked at to guess what columns hold."""
 _MAX_COLUMNS = 200
 _LONGEST_FIELD = 4 << 20
 _MAX_JSON_BYTES = 64 << 20
@@ -42,20 +46,29 @@ _ZIP = b"PK\x03\x04"
 _SAVE_AS_CSV = "In a spreadsheet, save it as CSV UTF-8."
 _NAMES: dict[str, tuple[str, ...]] = {
     "query_id": ("query_id", "qid", "query-id", "topic", "topic_id"),
-    "query": ("query", "query text", "query_text", "question", "prompt", "keywords", "text_query"),
+    "query": (
+        *("query", "query text", "query_text", "question", "prompt", "keywords", "text_query"),
+        *("search_term", "search term"),
+    ),
     "description": ("description", "information_need", "information need", "narrative"),
     "document_id": (
         *("document_id", "doc_id", "docid", "doc id", "docno", "item_id", "product_id", "sku"),
         "id",
     ),
-    "title": ("title", "name", "headline"),
-    "text": ("text", "body", "content", "passage", "document", "snippet"),
+    "title": ("title", "name", "headline", "product_title", "product_name"),
+    "text": (
+        *("text", "body", "content", "passage", "document", "snippet"),
+        *("product_description", "abstract", "summary"),
+    ),
     "html": ("html",),
     "url": ("url", "link", "source"),
     "score": ("score",),
     "rank": ("rank", "position", "doc position", "doc_position"),
 }
 """What columns are often called, in lower case."""
+_TAG = re.compile(
+    r"</?(?:p|br|div|span|ul|ol|li|b|i|strong|em|h[1-6]|table|tr|td|a|img)\b[^<>]*>", re.I
+)
 
 
 class TableColumns(BaseModel):
@@ -98,42 +111,84 @@ class TableColumns(BaseModel):
             )
 
 
-@dataclass(frozen=True)
-class TablePreview:
-    """The beginning of a table, and a guess at what its columns are."""
-
-    columns: list[str]
-    rows: list[list[str]]
-    guess: TableColumns
-
-
 @dataclass
 class _Query:
     text: str
     description: str
     candidates: dict[str, Candidate] = field(default_factory=dict)
 
+    def entry(self, name: str) -> CandidateList:
+        return CandidateList(name, self.text, tuple(self.candidates.values()), self.description)
 
-def preview_table(upload: Upload) -> TablePreview:
-    """Read the beginning of a table."""
+
+@dataclass(frozen=True)
+class TablePreview:
+    """The beginning of a table, and what its columns are.
+
+    Attributes:
+        columns: Their names.
+        rows: The first rows.
+        guess: What the columns are taken for.
+        example: A query of the first rows as it would be imported, if they hold one.
+    """
+
+    columns: list[str]
+    rows: list[list[str]]
+    guess: TableColumns
+    example: CandidateList | None
+
+
+def preview_table(upload: Upload, chosen: TableColumns | None = None) -> TablePreview:
+    """Read the beginning of a table.
+
+    Args:
+        upload: The file.
+        chosen: Which column is what; by default this is guessed.
+    """
     with closing(_rows(upload)) as rows:
         first, columns = _beginning(rows, upload.name)
-    shown = [[row.get(name, "")[:200] for name in columns] for row in first]
-    return TablePreview(columns, shown, guess_columns(columns))
+    guess = chosen or guess_columns(columns, first)
+    shown = [[row.get(name, "")[:200] for name in columns] for row in first[:PREVIEW_ROWS]]
+    queries: dict[str, _Query] = {}
+    # What is wrong with the columns or rows is said when the table is imported.
+    with suppress(DataError):
+        guess.check(columns)
+        for row in first:
+            _add_row(queries, row, guess)
+    most = max(queries.items(), key=lambda each: len(each[1].candidates), default=None)
+    return TablePreview(columns, shown, guess, most[1].entry(most[0]) if most else None)
 
 
-def guess_columns(columns: list[str]) -> TableColumns:
-    """Guess which column is what by their names.
+def guess_columns(columns: list[str], rows: Sequence[_Row] = ()) -> TableColumns:
+    """Guess which column is what by their names, and by what the first rows hold.
+
+    A description that differs between documents of a query is the documents' text, and text that
+    has tags is HTML.
 
     Example:
         >>> guess_columns(["Query Text", "Doc ID", "Doc Position", "title"]).rank
         'Doc Position'
+        >>> rows = [{"query": "tea", "description": each} for each in ("<p>Green</p>", "Black")]
+        >>> guess_columns(["query", "description"], rows).html
+        'description'
     """
     lower = {name.strip().lower(): name for name in reversed(columns)}
     guess = {
         what: next((lower[name] for name in names if name in lower), "")
         for what, names in _NAMES.items()
     }
+    query, description = guess["query_id"] or guess["query"], guess["description"]
+    if rows and description:
+        described = [(row.get(query), row[description]) for row in rows if row.get(description)]
+        queries, pairs = {name for name, _ in described}, set(described)
+        unclear = len(queries) == len(described) and not guess["text"]
+        if len(queries) < len(pairs) or unclear:
+            guess["description"] = ""
+            guess["text"] = guess["text"] or description
+    values = [row.get(guess["text"]) for row in rows]
+    filled = [value for value in values if value]
+    if not guess["html"] and 2 * sum(bool(_TAG.search(each)) for each in filled) > len(filled):
+        guess["html"], guess["text"] = guess["text"], ""
     return TableColumns(**guess)
 
 
@@ -146,7 +201,7 @@ def read_table(upload: Upload, columns: TableColumns | None = None) -> Iterator[
     """
     rows = _rows(upload)
     first, names = _beginning(rows, upload.name)
-    columns = columns or guess_columns(names)
+    columns = columns or guess_columns(names, first)
     columns.check(names)
     queries: dict[str, _Query] = {}
     size = 0
@@ -163,13 +218,17 @@ def read_table(upload: Upload, columns: TableColumns | None = None) -> Iterator[
                 f"row {number}: there are more than {MAX_QUERIES} queries", hint="Split them."
             )
     for name, query in queries.items():
-        candidates = tuple(query.candidates.values())
-        yield ImportedQuery(CandidateList(name, query.text, candidates, query.description))
+        yield ImportedQuery(query.entry(name), in_words=bool(columns.query))
 
 
 def _beginning(rows: Iterator[_Row], name: str) -> tuple[list[_Row], list[str]]:
     """The first rows, and the columns that any of them has."""
-    first = list(islice(rows, PREVIEW_ROWS))
+    first, size = [], 0
+    for row in islice(rows, _SAMPLE):
+        first.append(row)
+        size += sum(map(len, row.values()))
+        if len(first) >= PREVIEW_ROWS and size > _SAMPLED_TEXT:
+            break
     if not first:
         raise DataError("has no rows", path=name, hint="Is it the right file?")
     return first, list(dict.fromkeys(column for row in first for column in row))

@@ -54,13 +54,13 @@ _MESSAGES = (
     Message("good"),
     Message("excellent"),
     Message("perfect"),
-    # What jobs report
-    Message("added"),
-    Message("queries"),
-    Message("rows"),
-    Message("bytes"),
-    Message("gold"),
-    Message("judged by"),
+    # What exports hold
+    Message("labels"),
+    Message("grades"),
+    Message("preferences"),
+    Message("totals"),
+    Message("log"),
+    Message("answers"),
     # Colours of grades
     Message("red"),
     Message("orange"),

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, select
 from starlette.datastructures import FormData
 
+from podium.errors import DataError
 from podium.studio.accounts.identity import Member, check_not_archived, record
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.queue import State, cancel, enqueue, files_folder
@@ -21,7 +22,8 @@ from podium.studio.messages import Message
 from podium.studio.models.assessors import models_of
 from podium.studio.store.enums import Mode
 from podium.studio.store.rows import JobRow, fetch_all, fetch_one
-from podium.studio.store.tables import Job
+from podium.studio.store.sanitizing import sanitized
+from podium.studio.store.tables import Job, User
 from podium.studio.transfer.exports import KIND as EXPORT
 from podium.studio.transfer.exports import (
     ExportOptions,
@@ -35,6 +37,7 @@ from podium.studio.transfer.imports import (
     delete_uploads,
     store_preview,
     store_upload,
+    stored_preview,
     taken_preview,
 )
 from podium.studio.transfer.readers import MAX_DEPTH, Upload
@@ -74,7 +77,11 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "runs": ("runs", "documents"),
     "gold": ("gold",),
 }
+_SOURCES = {"engine": Message("Search engine"), "project": Message("Copy of a project")}
+"""Imports that read no file."""
 _SHOWN = 50
+_SHOWN_TEXT = 2_000
+"""How much of a document's text a preview shows."""
 
 
 class JobOut(BaseModel):
@@ -88,16 +95,39 @@ class JobOut(BaseModel):
     error: str | None
     has_file: bool
     created_at: float
+    by: str
+    """The name of who started it."""
+    options: JsonObject
+    """An import's source and the names of its files; an export's content, format, …"""
 
     @classmethod
-    def of(cls, row: JobRow) -> JobOut:
+    def of(cls, row: JobRow, by: str) -> JobOut:
         """A job as the API shows it."""
-        columns = {name: getattr(row, name) for name in cls.model_fields if name != "has_file"}
-        return cls(**columns, has_file=row.file is not None)
+        computed = ("has_file", "by", "options")
+        columns = {name: getattr(row, name) for name in cls.model_fields if name not in computed}
+        return cls(**columns, has_file=row.file is not None, by=by, options=_options(row))
+
+
+def _options(row: JobRow) -> JsonObject:
+    """The parameters of a job without names of stored files, tokens and requests to engines."""
+    if row.kind == IMPORT:
+        uploads = row.parameters.get("files", {}).values()
+        names = [name for files in uploads for _stored, name in files]
+        return {"source": row.parameters["source"], "files": names}
+    return row.parameters if row.kind == EXPORT else {}
+
+
+class ExampleDocument(BaseModel):
+    """A document of a table as people would see it."""
+
+    title: str
+    text: str
+    html: str
+    """Sanitised, as it would be stored."""
 
 
 class PreviewOut(BaseModel):
-    """The beginning of a table, and a guess at what its columns are."""
+    """The beginning of a table, and what its columns are taken for."""
 
     upload: str
     """Identifies the stored file for some days."""
@@ -105,6 +135,13 @@ class PreviewOut(BaseModel):
     columns: list[str]
     rows: list[list[str]]
     guess: TableColumns
+    query: str = ""
+    """Of the first rows, the query with the most documents."""
+    description: str = ""
+    documents: list[ExampleDocument] = []
+    """The first two of its documents."""
+    problem: str = ""
+    """Why they cannot be shown."""
 
 
 class TableImport(BaseModel):
@@ -224,13 +261,29 @@ def preview_import(
     settings = request.app.state.settings
     token, upload = store_preview(settings, who.project.id, table.file, table.filename or "table")
     try:
-        shown = preview_table(upload)
+        return _preview(upload, token)
     except BaseException:
         upload.path.unlink(missing_ok=True)
         raise
-    return PreviewOut(
+
+
+def _preview(upload: Upload, token: str, chosen: TableColumns | None = None) -> PreviewOut:
+    shown = preview_table(upload, chosen)
+    result = PreviewOut(
         upload=token, name=upload.name, columns=shown.columns, rows=shown.rows, guess=shown.guess
     )
+    if shown.example is None:
+        return result
+    result.query, result.description = shown.example.query, shown.example.description
+    try:
+        for each in shown.example.candidates[:2]:
+            document = ExampleDocument(
+                title=each.title, text=each.text[:_SHOWN_TEXT], html=sanitized(each.html)
+            )
+            result.documents.append(document)
+    except DataError as error:
+        result.problem = error.problem
+    return result
 
 
 def _table_values(form: FormData) -> JsonObject:
@@ -240,6 +293,20 @@ def _table_values(form: FormData) -> JsonObject:
         "columns": {name: form.get(name, "") for name in TableColumns.model_fields},
         "skip_empty": "skip_empty" in form,
     }
+
+
+@routes.action(
+    "POST",
+    "/imports/preview/columns",
+    form="/import/preview/columns",
+    page=import_page,
+    values=_table_values,
+)
+def preview_columns(request: Request, who: RequiresManager, body: TableImport) -> PreviewOut:
+    """Show the beginning of a table that `preview_import` stored, with the chosen columns."""
+    _check_takes_tables(who)
+    upload = stored_preview(request.app.state.settings, who.project.id, body.upload, body.name)
+    return _preview(upload, body.upload, body.columns)
 
 
 @routes.action(
@@ -308,13 +375,13 @@ def export(request: Request, who: RequiresManager, options: ExportOptions) -> Jo
 @routes.action("GET", "/jobs")
 def list_jobs(request: Request, who: RequiresManager) -> list[JobOut]:
     """The latest imports and exports, newest first."""
-    return [JobOut.of(row) for row in _job_rows(request, who, [IMPORT, EXPORT])]
+    return _shown(request, _job_rows(request, who, [IMPORT, EXPORT]))
 
 
 @routes.action("GET", "/jobs/{job}")
 def get_job(request: Request, who: RequiresManager, job: Number) -> JobOut:
     """How far an import or export is, or a job that discards or restores judgments."""
-    return JobOut.of(_job(request, who, job, (IMPORT, EXPORT, DISCARD, RESTORE)))
+    return _shown(request, [_job(request, who, job, (IMPORT, EXPORT, DISCARD, RESTORE))])[0]
 
 
 @routes.action(
@@ -354,7 +421,7 @@ def cancel_job(request: Request, who: RequiresManager, job: Number) -> JobOut:
     write(request, work)
     if row.kind == IMPORT and row.state == State.WAITING:
         delete_uploads(request.app.state.settings, row)
-    return JobOut.of(_job(request, who, job))
+    return _shown(request, [_job(request, who, job)])[0]
 
 
 def queued(request: Request, queue: Callable[[Connection], int]) -> JobOut:
@@ -366,7 +433,7 @@ def queued(request: Request, queue: Callable[[Connection], int]) -> JobOut:
 
     row = write(request, work)
     wake_workers(request)
-    return JobOut.of(row)
+    return _shown(request, [row])[0]
 
 
 def _request_job(request: Request, who: Member, kind: str, parameters: JsonObject) -> JobOut:
@@ -388,9 +455,17 @@ def _jobs(request: Request, who: Member, kind: str) -> JsonObject:
     labels = newest_labels(rows) if kind == EXPORT else None
     return {
         "kind": kind,
-        "jobs": [JobOut.of(row) for row in rows],
+        "jobs": _shown(request, rows),
+        "sources": _SOURCES,
         "lines": None if labels is None else training_lines(who.project, labels),
     }
+
+
+def _shown(request: Request, rows: Sequence[JobRow]) -> list[JobOut]:
+    statement = select(User.id, User.name).where(User.id.in_({row.user_id for row in rows}))
+    rows_of_people = read(request, lambda c: c.execute(statement).all())
+    names = {user: name for user, name in rows_of_people}  # noqa: C416 - rows are no pairs to mypy
+    return [JobOut.of(row, names[row.user_id]) for row in rows]
 
 
 def _job_rows(request: Request, who: Member, kinds: list[str]) -> list[JobRow]:
