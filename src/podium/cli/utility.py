@@ -220,7 +220,7 @@ def _systems(truth: str | None, runs: list[str] | None) -> Callable[[LearnedUtil
     judgments = Reading().truth(truth)
     if not isinstance(judgments, Judgments):
         raise DataError("has no judgments", path=truth, hint="Pass qrels as --truth.")
-    systems = read_systems(runs or [])
+    systems = read_systems(runs or [], Reading())
     return lambda learned: flips(learned, judgments, systems)
 
 
