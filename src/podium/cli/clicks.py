@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 import typer
 
+from podium.cli.app import App
 from podium.cli.options import JsonOutput
 from podium.cli.outputs import require_other_file
 from podium.cli.printing import print_facts, print_table
@@ -26,7 +27,7 @@ from podium.errors import ArgumentError, DataError
 if TYPE_CHECKING:
     from podium.clicks import ClickLog
 
-app = typer.Typer(
+app = App(
     help="Logs of searches and clicks: one more assessor, cheap, plentiful and biased.",
     no_args_is_help=True, rich_markup_mode="markdown",
 )  # fmt: skip
