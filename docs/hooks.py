@@ -1,13 +1,10 @@
 """MkDocs hook: the pages of commands, measures and names are written from the code itself."""
 
-import inspect
 import logging
 import re
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
 _log = logging.getLogger("mkdocs.hooks")
@@ -30,8 +27,9 @@ def on_post_build(config: Any) -> None:
     documented = {
         each for page in pages for each in re.findall(r'id="(podium\.[\w.]+)"', page.read_text())
     }
+    root = _package()
     for package in PACKAGES:
-        for name in import_module(f"podium.{package}").__all__:
+        for name in root[package].exports:
             if f"podium.{package}.{name}" not in documented:
                 _log.warning("No page of the reference has podium.%s.%s.", package, name)
 
@@ -80,27 +78,25 @@ PACKAGES = (
 """The packages whose public names have a page; tests check that each name is documented."""
 
 
-def _names() -> str:
-    """Every public name of every package, with the first line of its documentation."""
+def _package() -> Any:
+    """Podium's source, read and not imported: a site needs none of its extras."""
     import griffe
 
     extensions = griffe.load_extensions(str(Path(__file__).with_name("measures_in_reference.py")))
-    root = griffe.load("podium", extensions=extensions)
+    return griffe.load("podium", extensions=extensions)
+
+
+def _names() -> str:
+    """Every public name of every package, with the first line of its documentation."""
+    root = _package()
     lines = []
     for package in PACKAGES:
         module = root[package]
         lines += ["", f"## podium.{package}", "", "| name | what it is |", "| --- | --- |"]
-        imported = import_module(f"podium.{package}")
-        for name in imported.__all__:
-            value = getattr(imported, name)
-            if isinstance(value, type | FunctionType):
-                text = inspect.getdoc(value)
-            else:  # the documentation of a constant is in the source alone
-                definition = module[name]
-                text = (
-                    definition.final_target if definition.is_alias else definition
-                ).docstring.value
-            lines.append(f"| `{name}` | {(text or '').partition(chr(10))[0]} |")
+        for name in sorted(module.exports):
+            definition = module[name]
+            text = (definition.final_target if definition.is_alias else definition).docstring.value
+            lines.append(f"| `{name}` | {text.partition(chr(10))[0]} |")
     return "\n".join(lines)
 
 

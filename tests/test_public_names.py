@@ -15,6 +15,7 @@ import pytest
 import podium
 from docs.hooks import PACKAGES
 from podium.errors import PodiumError
+from tests.fresh_interpreter import loaded
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -84,6 +85,17 @@ def test_no_two_public_classes_have_the_same_name() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].append(str(file.relative_to(ROOT)))
     assert {name: files for name, files in homes.items() if len(files) > 1} == {}
+
+
+def test_the_site_needs_no_extras() -> None:
+    modules = loaded(
+        "import sys\n"
+        "extras = ('sklearn', 'torch', 'mlflow', 'ray', 'fastapi', 'lightgbm')\n"
+        "sys.modules.update(dict.fromkeys(extras))\n"
+        "from docs import hooks\n"
+        'page = hooks._names(); assert all(f"## podium.{each}" in page for each in hooks.PACKAGES)'
+    )
+    assert "podium.rankers" not in modules
 
 
 @cache

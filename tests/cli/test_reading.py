@@ -4,10 +4,14 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 import pytest
 
 from podium.cli.hints import for_command_line
-from podium.data import Dataset, read_csv, write_letor, write_parquet
+from podium.data import Dataset, read_csv, write_letor, write_parquet, write_run
+from podium.data.sources import as_rankings
 from podium.measures import evaluate
 from podium.rankers import LinearRanker, load_ranker
 from tests.cli.run_podium import fail, podium, succeed
@@ -49,8 +53,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory, data: Dataset) -> Path:
     (path / "unlabeled.csv").write_text(table(data, ",", {}, labels=False))
     (path / "unlabeled.tsv").write_text(table(data, "\t", {}, labels=False))
     write_parquet(data, path / "labeled.parquet")
-    import pyarrow.parquet as pq
-
     full = pq.read_table(path / "labeled.parquet")
     pq.write_table(full.drop_columns(["label"]), path / "unlabeled.parquet")
     write_letor(data, path / "labeled.txt")
@@ -130,6 +132,40 @@ def test_judgments_and_runs_as_tables(folder: Path) -> None:
         assert next(iter(json.loads(printed).values()))["means"] == {"RR": 0.5}
     printed = succeed("evaluate", "own-truth.csv", "run.csv", "-m", "RR", "--json", *OWN)
     assert next(iter(json.loads(printed).values()))["means"] == {"RR": 0.5}
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("command", ["evaluate", "compare", "plan"])
+def test_runs_are_tables_with_columns_of_other_names(
+    folder: Path, command: str, suffix: str
+) -> None:
+    (folder / "shop.qrels").write_text("007 0 b 1\n8 0 a 1\n")
+    rows = pa.table(
+        {
+            "search_term": ["007", "007", "8", "8"],
+            "sku": ["a", "b", "a", "b"],
+            "query": ["1", "2", "3", "4"],
+            "score": [0.25, 0.5, 0.25, 0.5],
+        }
+    )
+    name = f"shop.{suffix}"
+    if suffix == "csv":
+        pa_csv.write_csv(rows, folder / name)
+    else:
+        pq.write_table(rows, folder / name)
+    write_run(as_rankings(rows, rename=SHOP), folder / "shop.run")
+    columns = ("--query-column", "search_term", "--document-column", "sku", "-m", "RR", "--json")
+    runs = ("shop.run", name) if command == "evaluate" else ("shop.run", name, "other.run")
+    write_run(as_rankings({"007": {"b": 1, "a": 0}, "8": {"a": 1, "b": 0}}), folder / "other.run")
+    printed = json.loads(succeed(command, "shop.qrels", *runs, *columns))
+    if command == "evaluate":
+        assert [each["means"] for each in printed.values()] == [{"RR": 0.75}] * 2
+    # Judgments have no columns to name where no run is a table either.
+    line = fail(command, "shop.qrels", "shop.run", "other.run", *columns)
+    assert "qrels has no columns to name" in line
+
+
+SHOP = {"search_term": "query_id", "sku": "document_id"}
 
 
 def test_a_table_with_labels_and_scores(folder: Path, data: Dataset) -> None:

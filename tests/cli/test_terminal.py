@@ -194,7 +194,7 @@ def test_the_help_lists_commands_without_importing_them() -> None:
         "print([name for name in sys.modules if name.startswith('podium.cli.')])"
     )
     imported = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
-    names = ["podium.cli.failing", "podium.cli.hints", "podium.cli.text"]
+    names = ["podium.cli.app", "podium.cli.failing", "podium.cli.hints", "podium.cli.text"]
     assert sorted(ast.literal_eval(imported.decode().splitlines()[-1])) == names
 
 
@@ -204,3 +204,21 @@ def test_the_help_says_of_a_command_what_its_own_help_begins_with(name: str) -> 
     group: Any = typer.main.get_command(app)
     command = group.get_command(None, name)
     assert " ".join(command.help.split("\n\n")[0].split()) == summary
+
+
+def test_flags_have_no_type_and_required_arguments_angle_brackets() -> None:
+    for words in (("train",), ("evaluate",), ("studio",), ("clicks", "import"), ()):
+        text = succeed(*words, "--help")
+        assert "bool" not in text
+        assert "{" not in text.partition("\n\n")[0]
+    assert "train [OPTIONS] <data> [output]" in succeed("train", "--help")
+    assert "clicks import [OPTIONS] <sources>..." in succeed("clicks", "import", "--help")
+
+
+def test_summaries_of_commands_are_not_cut() -> None:
+    group: Any = typer.main.get_command(app)
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
+        for each in (command, *getattr(command, "commands", {}).values()):
+            summary = " ".join(each.help.split("\n\n")[0].split())
+            assert each.get_short_help_str() == summary

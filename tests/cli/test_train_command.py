@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -170,6 +172,10 @@ def test_tune_saves_the_best(folder: Path) -> None:
         # The engine's parameters are looked at before the data are.
         (("train", "no such file", "m", "--set", "num_leafs=3"), "Did you mean: num_leaves"),
         (
+            ("train", "no such file", "m", "--set", "n_estimatorz=3"),
+            "Did you mean: n_estimators?",
+        ),
+        (
             ("train", "no such file", "m", "-s", "xgboost", "--set", "max_deep=3"),
             "Did you mean: max_depth",
         ),
@@ -258,3 +264,18 @@ def test_files_that_are_read_are_not_written_over(folder: Path, command: str, ke
     before = (folder / kept).read_bytes()
     assert "is one of the files to read. Name another file to write." in fail(*command.split())
     assert (folder / kept).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "extra"),
+    [
+        ((), "trees"),
+        (("-s", "xgboost"), "xgboost-cpu"),
+        (("--model", "RankSVM"), "rankers"),
+    ],
+)
+def test_the_extra_that_a_training_needs(options: tuple[str, ...], extra: str) -> None:
+    code = "import sys; sys.modules['sklearn'] = None; from podium.cli import main; main()"
+    command = [sys.executable, "-c", code, "train", "data.txt", "ranker", *options]
+    error = subprocess.run(command, capture_output=True, text=True).stderr
+    assert f"scikit-learn is not installed: pip install 'podium-rank[{extra}]'" in error

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from podium.judging.auditing.report import audit_page
 from podium.judging.auditing.sample import AuditSample, HumanLabels, human_labels
 from podium.judging.auditing.sheet import draw_units, read_sheet, write_sheet
 from podium.judging.models.answer_log import ModelAnswer
+from podium.judging.models.rubric import read_rubric, rubric_text
 from tests.cli.run_podium import fail, succeed
 
 PEOPLE = ("ann", "bob", "cem")
@@ -622,7 +624,10 @@ def test_the_command_from_plan_to_page(audited):
         SessionFile.create(folder / "graded" / f"{query}.session", session, about).close()
     sources = [folder / "ann.csv", folder / "bob.csv", folder / "graded"]
     (folder / "groups.tsv").write_text("".join(f"q{n}\teven\n" for n in range(0, 40, 2)))
-    command = ("audit", folder / "answers.jsonl", *sources, "--groups", folder / "groups.tsv")
+    command = (
+        "audit", folder / "answers.jsonl", *sources, "--groups", folder / "groups.tsv",
+        "--agreement", 0.9, "--width", 0.2,
+    )  # fmt: skip
     result = json.loads(succeed(*command, "--json", "--output", folder / "audit.html"))
     assert (result["units"], result["people"]) == (60, ["ann", "bob", "cem"])
     assert result["decision"] == "replace"
@@ -632,6 +637,41 @@ def test_the_command_from_plan_to_page(audited):
     printed = succeed(*command)
     assert "Yes: the model may judge documents of this kind" in printed
     assert "kappa, even" in printed
+    plan = plan_audit()
+    assert f"Not decided: too few units, 60 of {plan.units}.\n" in succeed(*command[:-4])
+
+
+def test_units_that_one_person_judged_do_not_count_towards_the_plan():
+    answers, votes = graded_sample(units=100)
+    assert audit(answers, votes, draws=20).conclusion.decision == "replace"
+    for name in PEOPLE[1:]:
+        votes[name] = dict(list(votes[name].items())[:60])
+    few = audit(answers, votes, draws=20).conclusion
+    assert few.sentence == f"Not decided: too few units, 60 of {plan_audit().units}."
+    assert few.decision == "undecided"
+
+
+def test_grades_that_the_rubric_does_not_have(tmp_path):
+    with AnswerLog(tmp_path / "answers.jsonl") as log:
+        log.add(replace(grade_answer("q", "d", 3), rubric_hash=read_rubric("grades").hash))
+    sheet, qrels, session = (tmp_path / name for name in ("ann.csv", "bob.qrels", "cem.session"))
+    sheet.write_text("query_id,document,answer\nq,a,3\nq,d,4\n")
+    qrels.write_text("q 0 d 4\n")
+    about = {"query_id": "q"}
+    SessionFile.create(session, Session(["d"], 1, log=[Grade("d", 4, "cem")]), about).close()
+    command = ("audit", tmp_path / "answers.jsonl")
+    line = fail(*command, sheet)
+    assert "ann.csv, line 3: '4' is not a valid grade. Write 0, 1, 2, 3." in line
+    for person, path in (("bob", qrels), ("cem", session)):
+        line = fail(*command, path)
+        assert f"{person}'s grade of document 'd' for query 'q' is 4, and the rubric has 0" in line
+    # A rubric of one's own is known by its file.
+    own = tmp_path / "own.toml"
+    own.write_text(rubric_text("grades").replace("version = 1", "version = 9"))
+    with AnswerLog(tmp_path / "own.jsonl") as log:
+        log.add(replace(grade_answer("q", "d", 3), rubric_hash=read_rubric(own).hash))
+    assert "Not decided" in succeed("audit", tmp_path / "own.jsonl", sheet)
+    assert "line 3" in fail("audit", tmp_path / "own.jsonl", sheet, "--rubric", own)
 
 
 def test_the_command_says_what_is_missing(audited):

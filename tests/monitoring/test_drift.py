@@ -12,6 +12,7 @@ from podium.errors import DataError
 from podium.monitoring import Sample, compare_samples
 from podium.monitoring.drift import stability_index
 from podium.monitoring.drift_html import drift_html
+from tests.cli.run_podium import succeed
 
 NAMES = ("document", "query", "category", "sparse")
 
@@ -212,3 +213,20 @@ def test_few_numbers_are_not_bins_of_their_own():
     random = np.random.default_rng(5)
     index = stability_index(random.normal(size=10), random.normal(size=1000))
     assert index < 1.5
+
+
+def test_few_queries_are_named():
+    many, few, one = (
+        Sample(("a",), np.zeros((n, 1), np.float32), np.arange(n)) for n in (10, 9, 1)
+    )
+    assert compare_samples(many, many).warning == ""
+    assert compare_samples(few, many).warning.startswith("There are only 9 queries before: ")
+    alone = compare_samples(many, one)
+    assert alone.warning.startswith("There is only 1 query now: ")
+    assert alone.warning in drift_html({"training": alone})
+
+
+def test_the_command_names_few_queries(tmp_path):
+    path = tmp_path / "today.csv"
+    path.write_text("query_id,label,bm25\nq,1,0.5\nq,0,0.25\n")
+    assert "There is only 1 query now: " in succeed("drift", path, path)

@@ -10,9 +10,10 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 import podium
+from podium.cli.app import App, Group
 from podium.cli.failing import one_line_errors
 from podium.errors import ArgumentError
 
@@ -130,7 +131,7 @@ what the help says of it, so that listing commands imports none of them."""
 _TARGETS = {name: target for group in _COMMANDS.values() for name, (target, _) in group.items()}
 
 
-class _LazyCommands(TyperGroup):
+class _LazyCommands(Group):
     """Commands that are imported on first use, and not to be listed."""
 
     def __init__(self, **options: Any) -> None:
@@ -160,14 +161,14 @@ class _LazyCommands(TyperGroup):
         if isinstance(target, typer.Typer):
             command = typer.main.get_group(target)
         else:
-            single_command_app = typer.Typer(rich_markup_mode="markdown", add_completion=False)
+            single_command_app = App(rich_markup_mode="markdown", add_completion=False)
             single_command_app.command(cmd_name)(target)
             command = typer.main.get_command(single_command_app)
         command.name = cmd_name
         return command
 
 
-app = typer.Typer(
+app = App(
     name="podium",
     cls=_LazyCommands,
     help="From pairwise judgments to a ranker in production; the ordered top k is ground truth.",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,7 +65,8 @@ def audit_command(
         str | None, typer.Option(help="The model, if the answers are by several.")
     ] = None,
     rubric: Annotated[
-        str | None, typer.Option(help="The rubric's name or hash, if there are several.")
+        str | None,
+        typer.Option(help="The rubric: its TOML file or, if there are several, its name or hash."),
     ] = None,
     epsilon: Annotated[
         float,
@@ -81,13 +84,13 @@ def audit_command(
         int, typer.Option(min=1, help="With --plan: how many people judge each unit.")
     ] = 3,
     agreement: Annotated[
-        float, typer.Option(help="With --plan: the share on which two people agree.")
+        float, typer.Option(help="Of the plan: the share on which two people agree.")
     ] = 0.6,
     width: Annotated[
-        float, typer.Option(help="With --plan: half the width of the agreement's interval.")
+        float, typer.Option(help="Of the plan: half the width of the agreement's interval.")
     ] = 0.1,
     values: Annotated[
-        int, typer.Option(min=2, help="With --plan: how many values a judgment can have.")
+        int, typer.Option(min=2, help="Of the plan: how many values a judgment can have.")
     ] = 2,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Write the report to this HTML file.")
@@ -99,19 +102,20 @@ def audit_command(
 
     Plan the sample (`podium audit --plan`), draw it (`podium audit answers.jsonl --sample 160 --to
     sheet.csv --from candidates.jsonl`), let people fill copies of the sheet, and hold them against
-    the model (`podium audit answers.jsonl ann.csv bob.csv cem.csv -o audit.html`).
+    the model (`podium audit answers.jsonl ann.csv bob.csv cem.csv -o audit.html`). From fewer units
+    than planned there is no yes: repeat the plan's options here.
     """
+    from podium.judging.auditing.alt_test import LEAST_PEOPLE
     from podium.judging.auditing.audit import audit
     from podium.judging.auditing.plan import plan_audit
     from podium.judging.auditing.report import audit_page
     from podium.judging.auditing.sheet import draw_units
     from podium.judging.models.answer_log import read_answers
+    from podium.judging.models.rubric import RUBRICS, read_rubric
 
+    size = partial(plan_audit, agreement=agreement, epsilon=epsilon, width=width, values=values)
     if plan:
-        planned = plan_audit(
-            people=assessors, agreement=agreement, epsilon=epsilon, width=width, values=values
-        )
-        _print_plan(planned, as_json)
+        _print_plan(size(people=assessors), as_json)
         return
     if answers is None:
         raise ArgumentError("there are no answers to audit", hint="Name a log, or give --plan.")
@@ -120,6 +124,10 @@ def audit_command(
             written, answers, *(people or ()), source, run, topics, documents, groups
         )
     log = read_answers(answers) if is_answer_log(answers) else _graded(answers)
+    rubrics = [read_rubric(name) for name in RUBRICS]
+    if rubric is not None and rubric.endswith(".toml"):
+        rubrics.append(read_rubric(rubric))
+        rubric = rubrics[-1].hash
     if sample is not None:
         if sheet is None:
             raise ArgumentError("--sample has nowhere to go", hint="Name a sheet: --to sheet.csv.")
@@ -132,11 +140,14 @@ def audit_command(
             "there are no people to hold the model against",
             hint="Draw a sample for them: --sample 160 --to sheet.csv --from candidates.jsonl.",
         )
-    votes = _votes(people, model or log[0].model)
+    hashes = {each.rubric_hash for each in log if rubric in (None, each.rubric_hash)}
+    known = next((each for each in rubrics if each.task == "grade" and each.hash in hashes), None)
+    votes = _votes(people, model or log[0].model, None if known is None else known.labels)
     members = None if groups is None else _groups(groups)
     result = audit(
-        log, votes, model=model, rubric=rubric, epsilon=epsilon, groups=members, random_state=seed
-    )
+        log, votes, model=model, rubric=rubric, epsilon=epsilon, groups=members, random_state=seed,
+        plan=size(people=max(len(votes), LEAST_PEOPLE)),
+    )  # fmt: skip
     if output is not None:
         with open_write(output, compress=False) as write:
             write(audit_page(result).encode())
@@ -201,7 +212,7 @@ def _graded(path: str) -> list[ModelAnswer]:
     ]
 
 
-def _votes(paths: list[str], model: str) -> HumanLabels:
+def _votes(paths: list[str], model: str, grades: Sequence[str] | None = None) -> HumanLabels:
     from podium.judging import SessionFile
     from podium.judging.auditing.sample import human_labels
     from podium.judging.auditing.sheet import read_sheet
@@ -214,8 +225,12 @@ def _votes(paths: list[str], model: str) -> HumanLabels:
                 raise ArgumentError(
                     f"two sheets are by {path.stem!r}", hint="Name each after another person."
                 )
-            sheet = read_sheet(path) if path.suffix == ".csv" else read_grades(name)
-            votes[path.stem] = dict(sheet.items())
+            if path.suffix == ".qrels":
+                votes[path.stem] = dict(read_grades(name).items())
+            else:
+                votes[path.stem] = dict(
+                    read_sheet(path) if grades is None else read_sheet(path, grades)
+                )
             continue
         files = sorted(path.glob("*.session")) if path.is_dir() else [path]
         if not files:
@@ -227,6 +242,14 @@ def _votes(paths: list[str], model: str) -> HumanLabels:
                 cast = human_labels({query: journal.session.log}, without=model)
             for person, own in cast.items():
                 votes.setdefault(person, {}).update(own)
+    for person, own in votes.items():
+        for unit, value in own.items():
+            if grades is not None and len(unit) == 2 and f"{value:g}" not in grades:
+                raise DataError(
+                    f"{person}'s grade of document {unit[1]!r} for query {unit[0]!r} is {value:g}, "
+                    f"and the rubric has {', '.join(grades)}",
+                    hint="Correct it, or let people judge by the model's rubric.",
+                )
     return votes
 
 

@@ -11,21 +11,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 import typer
 
+from podium.cli.app import App
 from podium.cli.options import JsonOutput
 from podium.cli.outputs import require_other_file
 from podium.cli.printing import print_facts, print_table
 from podium.cli.progress import byte_progress
-from podium.cli.reading import Reading, read_rankings
+from podium.cli.reading import Reading
 from podium.data import Dataset, Judgments, write_parquet, write_qrels
 from podium.data.files import open_write, plain_suffix
 from podium.data.json_lines import json_line
 from podium.data.pool import tabbed_lines
+from podium.data.sources import as_rankings
 from podium.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
     from podium.clicks import ClickLog
 
-app = typer.Typer(
+app = App(
     help="Logs of searches and clicks: one more assessor, cheap, plentiful and biased.",
     no_args_is_help=True, rich_markup_mode="markdown",
 )  # fmt: skip
@@ -343,7 +345,7 @@ def evaluate_command(
     names = None
     if topics is not None:
         names = {text: identity for _, identity, text in tabbed_lines(topics)}
-    result = evaluate_policy(log, read_rankings(run), names=names, depth=depth)
+    result = evaluate_policy(log, as_rankings(run), names=names, depth=depth)
     if as_json:
         typer.echo(json.dumps(asdict(result)))
         return
@@ -415,7 +417,7 @@ def _run_scores(path: str, rows: Dataset) -> Any:
             f"{path!r} is neither a feature nor a run",
             hint=f"Features are {', '.join(rows.feature_names[:12])}.",
         )
-    run = read_rankings(path)
+    run = as_rankings(path)
     keys = zip(run.query_id_of_row().to_pylist(), run.document_ids.to_pylist(), strict=True)
     scores = dict(zip(keys, run.scores.tolist(), strict=True))
     named = rows.with_document_ids()

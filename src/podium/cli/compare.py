@@ -183,7 +183,7 @@ def _compare(
         print_powered(
             truth,
             asked.machine,
-            read_systems(runs),
+            read_systems(runs, reading),
             *resolved(measures or ["nDCG@10"], asked.conventions, judged_only=asked.judged_only),
             reading,
             differences=True,
@@ -193,8 +193,8 @@ def _compare(
     if not requirements and (asked.level is not None or asked.look is not None):
         raise ArgumentError("--level and --look are of requirements. Give --require too.")
     with spinner("Comparing"):
-        systems = read_systems(runs)
-        judged = reading.truth(truth)
+        systems = read_systems(runs, reading)
+        judged = reading.truth(truth, runs)
         default = ["ppref"] if isinstance(judged, Preferences) else ["nDCG@10"]
         names = [*measures, *(each.name for each in requirements)] or default
         parsed, conventions = resolved(names, asked.conventions, judged_only=asked.judged_only)

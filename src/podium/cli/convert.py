@@ -39,10 +39,10 @@ def convert_command(
 ) -> None:
     """Convert between formats, or to a folder of shards (a TARGET without an ending).
 
-    Formats: letor, csv, tsv, parquet, shards, qrels, run, pairs, prefs, qrels-prefs, jsonl, and
-    qrels-parquet, run-parquet, pairs-parquet, prefs-parquet. A data set goes through in blocks of
-    whole queries, so it need not fit in memory, unless it is a csv or tsv file. Preferences become
-    qrels with the estimated order of the top k, 10 unless --top-k is given.
+    Formats: letor, csv, tsv, parquet, shards, qrels, run, pairs, prefs, qrels-prefs, jsonl,
+    workbench, and qrels-parquet, run-parquet, pairs-parquet, prefs-parquet. A data set goes through
+    in blocks of whole queries, so it need not fit in memory, unless it is a csv or tsv file.
+    Preferences become qrels with the estimated order of the top k, 10 unless --top-k is given.
     """
 
     def change(data: Dataset) -> Dataset:

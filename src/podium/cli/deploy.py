@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from podium.cli.app import App
 from podium.cli.options import JsonOutput
 from podium.cli.printing import print_table
 from podium.cli.text import shown
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from podium.export.folder import ExportFolder
     from podium.export.live import DeploymentEngine, Reference, StoredModels
 
-app = typer.Typer(
+app = App(
     help="Versions of a ranker in a running engine: put, list, switch, roll back, delete.",
     no_args_is_help=True, rich_markup_mode="markdown",
 )  # fmt: skip

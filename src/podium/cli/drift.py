@@ -88,6 +88,8 @@ def _print(name: str, report: DriftReport) -> None:
     console.print(
         shown(f"Against {name}: {len(shifted)} of {len(report.features)} features have shifted.")
     )
+    if report.warning:
+        console.print(shown(report.warning))
     if not shifted:
         return
     table = Table("feature", "p-value", "PSI", "missing", "median")

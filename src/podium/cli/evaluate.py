@@ -16,7 +16,7 @@ from podium.cli.options import ClusterAddress, JsonOutput
 from podium.cli.powered import MachineLabels, print_powered
 from podium.cli.printing import on_terminal, print_notes, print_table
 from podium.cli.progress import byte_progress
-from podium.cli.reading import Reading, read_rankings, reads_data
+from podium.cli.reading import Reading, reads_data
 from podium.cli.trec_output import trec_lines
 from podium.data import Rankings
 from podium.data.files import numbered_lines, plain_suffix
@@ -135,7 +135,7 @@ def evaluate_command(
                 "--machine goes with qrels and runs, and prints means",
                 hint="Leave out --per-query, --scores and --cluster.",
             )
-        systems = read_systems(runs or [])
+        systems = read_systems(runs or [], reading)
         names, chosen = resolved(
             measures or ["nDCG@10"],
             conventions,
@@ -154,7 +154,7 @@ def evaluate_command(
     with byte_progress("Evaluating") as progress:
         results: dict[str, Evaluation] = {}
         if runs:
-            judged = reading.truth(truth)
+            judged = reading.truth(truth, runs)
             default = ["ppref", "rpref"] if isinstance(judged, Preferences) else ["nDCG@10"]
             names, chosen = resolved(
                 measures or default,
@@ -163,7 +163,7 @@ def evaluate_command(
                 judged_only=judged_only,
                 complete=complete,
             )
-            for name, run in read_systems(runs).items():
+            for name, run in read_systems(runs, reading).items():
                 results[name] = evaluate(names, judged, run, conventions=chosen)
         else:
             names, chosen = resolved(
@@ -231,11 +231,11 @@ def _print_as_trec_eval(
     if not runs:
         raise ArgumentError("there is no run to evaluate", hint="Give qrels and runs.")
     listed = trec_eval_measures(measures)
-    judged = reading.truth(truth)
+    judged = reading.truth(truth, runs)
     conventions = change(conventions_named("trec_eval"))
     for path in runs:
         for line in trec_lines(
-            listed, judged, read_rankings(path), conventions, per_query=per_query
+            listed, judged, reading.rankings(path), conventions, per_query=per_query
         ):
             typer.echo(line)
 
@@ -302,11 +302,11 @@ def _on_cluster(
         return evaluate_shards(measures, source, score=score, cluster=cluster, **options)[score]
 
 
-def read_systems(paths: list[str]) -> dict[str, Rankings]:
+def read_systems(paths: list[str], reading: Reading) -> dict[str, Rankings]:
     """Read runs, by their tags, or by their paths where another run has the same tag."""
     systems: dict[str, Rankings] = {}
     for path in paths:
-        run = read_rankings(path)
+        run = reading.rankings(path)
         systems[path if run.name in systems else run.name] = run
     return systems
 

@@ -11,6 +11,7 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from podium.cli.app import App
 from podium.cli.options import JsonOutput
 from podium.cli.outputs import require_other_file
 from podium.cli.printing import print_table
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from podium.features.definitions import FeatureDefinitions
     from podium.features.feature_log import FeatureLog
 
-app = typer.Typer(
+app = App(
     help="Definitions of features, and data sets that follow them.", no_args_is_help=True,
     rich_markup_mode="markdown",
 )  # fmt: skip

@@ -190,9 +190,11 @@ def judge_command(
     with ModelJudge(options, assessor) as machine:
         grades = machine.rubric.task == "grade"
         sessions = judge_all(machine, grades=grades)
-        if export is not None:
-            _export(sessions, export, ties, machine.name if grades else None)
-        machine.finish()
+        try:
+            if export is not None:
+                _export(sessions, export, ties, machine.name if grades else None)
+        finally:  # what stopped the model is why there may be nothing to export
+            machine.finish()
 
 
 def _export(sessions: dict[str, Session], path: str, ties: bool, grader: str | None = None) -> None:

@@ -50,8 +50,8 @@ def plan_command(
     at hand.
     """
     with spinner("Planning"):
-        judged = reading.truth(truth)
-        systems = read_systems(runs)
+        judged = reading.truth(truth, runs)
+        systems = read_systems(runs, reading)
         if next_count is not None:
             plan = _next(judged, systems, measures, conventions, next_count)
         else:

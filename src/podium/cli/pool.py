@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from podium.cli.reading import read_rankings
 from podium.data import CandidateList, read_jsonl
 from podium.data.pool import run_candidates
+from podium.data.sources import as_rankings
 from podium.errors import ArgumentError, DataError
 
 
@@ -28,7 +28,7 @@ class CandidatePool:
                 raise ArgumentError("--run and --from name two sources. Give one of them.")
             if self.topics is None or self.documents is None:
                 raise ArgumentError("a run has ids only. Give --topics and --documents too.")
-            rankings = read_rankings(self.run)
+            rankings = as_rankings(self.run)
             lists = run_candidates(rankings, self.topics, self.documents, depth=self.depth)
         elif self.source is not None:
             lists = list(read_jsonl(self.source))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -21,12 +21,13 @@ from podium.data.formats.csv import ID_COLUMNS, read_table
 from podium.data.formats.parquet import judgments_kind
 from podium.data.formats.parquet_file import open_parquet
 from podium.data.preferences import PreferenceLevels, Preferences
-from podium.data.sources import as_judgments, as_rankings
+from podium.data.sources import as_judgments, as_rankings, renamed
 from podium.errors import ArgumentError, DataError
 from podium.measures.comparison.slices import QUERY_COLUMNS
 
 _PANEL = "Reading data"
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
+_TABLES = (".csv", ".tsv", ".parquet")
 _PARQUET = {
     Judgments: "qrels-parquet",
     Preferences: "pairs-parquet",
@@ -147,8 +148,13 @@ class Reading:
         data = self.data_set(path, **options)
         return data.load() if isinstance(data, ShardSet) else data
 
-    def truth(self, path: str) -> Judgments | Preferences:
-        """Read judgments or preferences: qrels if neither the name nor an option tells."""
+    def truth(self, path: str, runs: Sequence[str] = ()) -> Judgments | Preferences:
+        """Read judgments or preferences: qrels if neither the name nor an option tells.
+
+        Args:
+            path: The file.
+            runs: Runs that the options are for, too: columns of a table may be theirs.
+        """
         suffix = plain_suffix(path)
         known = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl"}
         known |= {".pref": "pairs", ".pairs": "pairs", ".prefs": "prefs"}
@@ -159,7 +165,10 @@ class Reading:
             table = self._table(path, name, "label")
             return as_judgments(path if table is None else table)
         entry = format_of(path, name)
-        content = read_all(entry, path, **self.options(entry))
+        options = self.options(entry)
+        if "rename" not in entry.options and any(plain_suffix(run) in _TABLES for run in runs):
+            options.pop("rename", None)
+        content = read_all(entry, path, **options)
         if isinstance(content, PreferenceLevels):
             content = content.pairs()
         if entry.kind is CandidateList:
@@ -171,6 +180,10 @@ class Reading:
         raise DataError(
             f"{entry.name} has no judgments", path=path, hint="Pass qrels or preferences as TRUTH."
         )
+
+    def rankings(self, path: str) -> Rankings:
+        """Read a run, whatever the file's extension is."""
+        return as_rankings(path, rename=replace(self, label_column=None)._rename("label"))
 
     def _table(self, path: str, name: str, value: str) -> Any:
         """Read a table whose columns are named by options; None if none is named."""
@@ -185,13 +198,8 @@ class Reading:
                     path=path,
                     hint=f"Its columns are {', '.join(table.column_names[:12])}.",
                 )
-        # What was named wins over columns that have the usual name.
-        kept = [
-            each for each in table.column_names if each not in rename.values() or each in rename
-        ]
-        table = table.select(kept)
-        columns = [rename.get(each, each) for each in kept]
-        table = table.rename_columns(columns)
+        table = renamed(table, rename)
+        columns = table.column_names
         index = columns.index(value) if value in columns else None
         if index is not None:
             table = table.set_column(index, value, table[value].cast("float64"))
@@ -204,11 +212,6 @@ def _is_letor(path: str) -> bool:
         return False
     _, first = next(numbered_lines(path), (0, b""))
     return any(word.startswith(b"qid:") for word in first.split()[:2])
-
-
-def read_rankings(path: str) -> Rankings:
-    """Read a run, whatever the file's extension is."""
-    return as_rankings(path)
 
 
 def is_answer_log(path: str) -> bool:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from podium.cli.app import App
 from podium.cli.studio_database import (
     Database,
     confirm,
@@ -19,12 +20,12 @@ from podium.cli.studio_database import (
 from podium.cli.studio_users import user_app
 from podium.errors import ArgumentError
 
-app = typer.Typer(
+app = App(
     help="Judge with a team in the browser; without a command, a demonstration in this folder.",
     rich_markup_mode="markdown",
     invoke_without_command=True,
 )
-project_app = typer.Typer(help="Manage projects directly in the database.", no_args_is_help=True)
+project_app = App(help="Manage projects directly in the database.", no_args_is_help=True)
 app.add_typer(user_app, name="user")
 app.add_typer(project_app, name="project")
 

@@ -9,10 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
+from podium.cli.app import App
 from podium.cli.studio_database import Database, confirm, engine_for, say
 from podium.errors import ArgumentError
 
-user_app = typer.Typer(help="Manage accounts.", no_args_is_help=True)
+user_app = App(help="Manage accounts.", no_args_is_help=True)
 
 Who = Annotated[str, typer.Argument(help="E-mail address, or the account's number.")]
 Sure = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]

@@ -20,12 +20,14 @@ from podium.cli.reading import Reading
 from podium.cli.text import shown
 from podium.data import Dataset, Judgments, ShardSet
 from podium.data.preferences import Preferences
-from podium.errors import ArgumentError, DataError
+from podium.errors import ArgumentError, DataError, MissingPackageError
 
 if TYPE_CHECKING:
     from podium.rankers import Ranker, TextRanker
 
 STUDIO = "studio:"
+_EXTRAS = {"lightgbm": "trees", "xgboost": "xgboost-cpu", "neural": "neural"}
+"""The extras of scorers, which have what every ranker needs, too."""
 
 
 INTERRUPTED = 130
@@ -131,7 +133,11 @@ def make_ranker(
 ) -> Ranker:
     """Create a ranker from a model's name, or from a loss and a scorer, with its parameters."""
     # Imported here: rankers need packages that the other commands do not.
-    from podium.rankers import models
+    try:
+        from podium.rankers import models
+    except MissingPackageError as error:
+        needed = scorer or ("linear" if model else "lightgbm")
+        raise MissingPackageError(str(error.name), extra=_EXTRAS.get(needed, error.extra)) from None
     from podium.rankers.tuning import with_parameters
 
     if model is None and k is not None:

@@ -11,6 +11,7 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from podium.cli.app import App
 from podium.cli.evaluate import read_systems
 from podium.cli.options import JsonOutput
 from podium.cli.outputs import require_other_file
@@ -31,7 +32,7 @@ from podium.utility.report import UtilityReport
 from podium.utility.report_html import report_html
 from podium.utility.systems import Flips, flips
 
-app = typer.Typer(
+app = App(
     help="Gains and discounts from preferences between rankings.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -220,7 +221,7 @@ def _systems(truth: str | None, runs: list[str] | None) -> Callable[[LearnedUtil
     judgments = Reading().truth(truth)
     if not isinstance(judgments, Judgments):
         raise DataError("has no judgments", path=truth, hint="Pass qrels as --truth.")
-    systems = read_systems(runs or [])
+    systems = read_systems(runs or [], Reading())
     return lambda learned: flips(learned, judgments, systems)
 
 

@@ -18,6 +18,7 @@ from podium.data.format_registry import FORMATS
 from podium.data.formats.csv import read_table
 from podium.data.formats.jsonl import read_jsonl
 from podium.data.formats.parquet import judgments_kind, read_parquet
+from podium.data.formats.parquet_file import open_parquet
 from podium.data.formats.trec import read_pairs, read_prefs, read_qrels, read_run
 from podium.data.frames import arrow_table, first_column, float_column, is_frame
 from podium.data.judged import Judgments, Rankings
@@ -32,16 +33,24 @@ TableSource: TypeAlias = "str | os.PathLike[str] | Mapping[Any, Any] | Iterable[
 _QUERY = ("query_id", "qid", "q_id", "query-id", "topic", "query")
 _DOCUMENT = ("document_id", "doc_id", "docno", "corpus-id", "did", "doc", "docid", "document")
 _LABEL = ("label", "relevance", "rel", "grade", "score")
+_IDS = (_QUERY[0], _DOCUMENT[0])
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _SCORE = ("score", "scores", "sim")
 
 
-def as_judgments(source: Judgments | TableSource) -> Judgments | Preferences:
+def as_judgments(
+    source: Judgments | TableSource, *, rename: Mapping[str, str] | None = None
+) -> Judgments | Preferences:
     """Return judgments from a file, a dictionary, a table or named tuples.
 
     Files with the suffix ``.parquet`` are read as Parquet, ``.pref``, ``.pairs`` and ``.prefs`` as
     preferences, ``.jsonl`` as candidates with labels, ``.csv`` and ``.tsv`` as tables if their
     first line names a column of query ids, and all others as qrels.
+
+    Args:
+        source: The judgments.
+        rename: Maps columns of a table to ``query_id``, ``document_id`` and ``label``. Columns that
+            it does not have do not matter: one option may be for several files.
 
     Example:
         >>> as_judgments({"q1": {"a": 2, "b": 0}, "q2": {"a": 1}})
@@ -61,54 +70,94 @@ def as_judgments(source: Judgments | TableSource) -> Judgments | Preferences:
         if suffix in FORMATS["jsonl"].suffixes:
             return candidate_judgments(read_jsonl(source))
         if suffix == ".parquet":
-            content = read_parquet(source, kind=judgments_kind(source))
+            content = read_parquet(
+                source, kind=judgments_kind(source), rename=_in_file(rename, source)
+            )
             return content.pairs() if isinstance(content, PreferenceLevels) else content
-        table = _separated_table(source, suffix)
+        table = _separated_table(source, suffix, rename)
         if table is None:
             return read_qrels(source)
         source = table
-    return Judgments.from_columns(*_columns(source, _LABEL, "judgments", "labels"))
+    return Judgments.from_columns(*_columns(source, _LABEL, "judgments", "labels", rename))
 
 
-def as_rankings(source: Rankings | TableSource) -> Rankings:
+def as_rankings(
+    source: Rankings | TableSource, *, rename: Mapping[str, str] | None = None
+) -> Rankings:
     """Return rankings from a file, a dictionary, a table or named tuples.
 
     Files with the suffix ``.parquet`` are read as Parquet, ``.csv`` and ``.tsv`` as tables if their
     first line names a column of query ids, and all others as TREC runs.
 
+    Args:
+        source: The rankings.
+        rename: Maps columns of a table to ``query_id``, ``document_id`` and ``score``, as in
+            `as_judgments`.
+
     Example:
         >>> as_rankings({"q1": {"a": 0.3, "b": 0.7}}).scores.tolist()
         [0.3, 0.7]
+        >>> table = pa.table({"search_term": ["shoes"], "sku": ["a"], "score": [0.3]})
+        >>> as_rankings(table, rename={"search_term": "query_id", "sku": "document_id"})
+        Rankings(1 queries, 1 rows)
     """
     if isinstance(source, Rankings):
         return source
     if isinstance(source, str | os.PathLike):
         suffix = plain_suffix(source)
         if suffix == ".parquet":
-            return read_parquet(source, kind=Rankings)
-        table = _separated_table(source, suffix)
+            return read_parquet(source, kind=Rankings, rename=_in_file(rename, source))
+        table = _separated_table(source, suffix, rename)
         if table is None:
             return read_run(source)
         source = table
-    return Rankings.from_columns(*_columns(source, _SCORE, "rankings", "scores"))
+    return Rankings.from_columns(*_columns(source, _SCORE, "rankings", "scores", rename))
 
 
-def _separated_table(source: str | os.PathLike[str], suffix: str) -> pa.Table | None:
+def _in_file(rename: Mapping[str, str] | None, path: str | os.PathLike[str]) -> dict[str, str]:
+    """Return what is to be renamed of the columns that a Parquet file has."""
+    with open_parquet(path) as file:
+        names = file.schema_arrow.names
+    return {column: name for column, name in (rename or {}).items() if column in names}
+
+
+def renamed(table: pa.Table, rename: Mapping[str, str] | None) -> pa.Table:
+    """Rename columns that a table has; they win over columns that have the name already.
+
+    Example:
+        >>> renamed(pa.table({"sku": ["a"], "doc": ["b"]}), {"sku": "doc"}).to_pylist()
+        [{'doc': 'a'}]
+    """
+    new = {column: name for column, name in (rename or {}).items() if column in table.column_names}
+    kept = [each for each in table.column_names if each in new or each not in new.values()]
+    return table.select(kept).rename_columns([new.get(each, each) for each in kept])
+
+
+def _separated_table(
+    source: str | os.PathLike[str], suffix: str, rename: Mapping[str, str] | None
+) -> pa.Table | None:
     """Read a table with a header line; None if the file is none, as qrels.tsv may be."""
     if suffix not in _DELIMITERS:
         return None
     delimiter = _DELIMITERS[suffix]
     _, first = next(numbered_lines(source), (0, b""))
     names = [name.strip(b'" ') for name in first.split(delimiter.encode())]
-    if not any(name.encode() in names for name in _QUERY):
+    own = [column for column, name in (rename or {}).items() if name in _IDS]
+    if not any(name.encode() in names for name in (*_QUERY, *own)):
         return None
-    return read_table(source, delimiter=delimiter, strings=(*_QUERY, *_DOCUMENT))
+    return read_table(source, delimiter=delimiter, strings=(*_QUERY, *_DOCUMENT, *own))
 
 
-def _columns(source: Any, value_names: tuple[str, ...], what: str, values: str) -> list[Any]:
+def _columns(
+    source: Any,
+    value_names: tuple[str, ...],
+    what: str,
+    values: str,
+    rename: Mapping[str, str] | None,
+) -> list[Any]:
     """Return three columns: query ids, document ids, and labels or scores."""
     if is_frame(source):
-        table = arrow_table(source)
+        table = renamed(arrow_table(source), rename)
     elif isinstance(source, Mapping) or callable(getattr(source, "to_dict", None)):
         # ranx's Qrels and Run are no mappings, but can become dictionaries.
         source = source if isinstance(source, Mapping) else source.to_dict()

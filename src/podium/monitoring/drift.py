@@ -26,6 +26,7 @@ _MOST_CATEGORIES = 20
 _LEAST_EXPECTED = 5.0
 _RESAMPLES = 9_999
 _ROUNDING = 1e-7
+_LEAST_QUERIES = 10
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,18 @@ class DriftReport:
     def shifted(self) -> tuple[FeatureDrift, ...]:
         """The features that have shifted."""
         return tuple(each for each in self.features if each.p_value < self.level)
+
+    @property
+    def warning(self) -> str:
+        """That there are too few queries to see a shift; empty if there are 10 or more of both."""
+        for queries, when in ((self.queries_now, "now"), (self.queries_before, "before")):
+            if queries < _LEAST_QUERIES:
+                count = "is only 1 query" if queries == 1 else f"are only {queries} queries"
+                return (
+                    f"There {count} {when}: the tests take one document of each, so most shifts "
+                    "are not seen."
+                )
+        return ""
 
 
 def compare_samples(

@@ -28,7 +28,7 @@ def drift_html(reports: Mapping[str, DriftReport]) -> str:
             f"<p>{count} of {total} features have shifted: their p-value is below "
             f"{report.level:g}. If nothing had changed, at most {report.level * total:.1f} would "
             f"be expected. {report.queries_before:,} queries before, {report.queries_now:,} now; "
-            "the tests take one document of each.</p>",
+            f"the tests take one document of each. <strong>{report.warning}</strong></p>",
             _table(report),
         ]
     parts.append(

@@ -11,9 +11,10 @@ import numpy as np
 from podium.errors import ArgumentError
 from podium.judging.agreement.coefficients import Interval
 from podium.judging.auditing import figures
-from podium.judging.auditing.alt_test import AltTest, alt_test
+from podium.judging.auditing.alt_test import LEAST_PEOPLE, AltTest, alt_test
 from podium.judging.auditing.conclusion import Conclusion, conclude
 from podium.judging.auditing.intervals import cluster_interval
+from podium.judging.auditing.plan import AuditPlan, plan_audit
 from podium.judging.auditing.sample import AuditSample, HumanLabels
 from podium.judging.models.answer_log import ModelAnswer
 from podium.kernels import Ints
@@ -92,6 +93,7 @@ def audit(
     model: str | None = None,
     rubric: str | None = None,
     epsilon: float = 0.15,
+    plan: AuditPlan | None = None,
     groups: Mapping[str, str] | None = None,
     confidence: float = 0.95,
     draws: int = 1000,
@@ -107,13 +109,15 @@ def audit(
         rubric: The rubric's name, with or without its version, or its hash, if there are several.
         epsilon: The margin of the alternative annotator test: 0.2 where people are experts, 0.15
             where they are trained, 0.1 for a crowd.
+        plan: How many units must be judged, by two people or more, for a yes: see `plan_audit`,
+            whose other arguments have their defaults if there is no plan.
         groups: To each query id its group, for agreement by group.
         confidence: The level of the intervals, which resample queries.
         draws: How many samples the intervals are taken from.
         random_state: Draws them.
 
     Example:
-        >>> labels = ["0", "2", "1", "3"] * 20
+        >>> labels = ["0", "2", "1", "3"] * 40
         >>> answers = [
         ...     ModelAnswer(str(n), "tiny", "grades/1", "h", f"q{n}", ("d",), label)
         ...     for n, label in enumerate(labels)
@@ -129,6 +133,7 @@ def audit(
             hint="Give 2 or more, and a confidence between 0 and 1.",
         )
     sample = AuditSample.of(answers, people, model=model, rubric=rubric)
+    plan = plan or plan_audit(people=max(len(sample.people), LEAST_PEOPLE), epsilon=epsilon)
     interval = partial(
         cluster_interval,
         clusters=sample.clusters,
@@ -182,6 +187,8 @@ def audit(
             kappa,
             kappa_people,
             {"position bias": position, "length bias": length},
+            int((np.isfinite(sample.votes).sum(axis=1) > 1).sum()),
+            plan.units,
         ),
         confidence=confidence,
     )

@@ -59,8 +59,10 @@ def conclude(
     with_people: Interval,
     between_people: Interval,
     biases: dict[str, Interval],
+    units: int,
+    planned: int,
 ) -> Conclusion:
-    """Draw the conclusion from the test and the intervals."""
+    """Draw the conclusion from the test, the intervals, and how many units were planned."""
     reasons = [
         f"kappa of the model and people {_shown(with_people)}, "
         f"between people {_shown(between_people)}"
@@ -91,6 +93,9 @@ def conclude(
             )
         use: Decision = "replace" if test.passed else "assist"
         decision = use if with_people.low > 0 else "reject"
+    sentence = _SENTENCES[decision]
+    if decision == "replace" and units < planned:
+        decision, sentence = "undecided", f"Not decided: too few units, {units:,} of {planned:,}."
     warnings = [
         f"{name} {_shown(interval)}"
         for name, interval in biases.items()
@@ -99,7 +104,7 @@ def conclude(
     what = "documents" if task == "grade" else "pairs"
     return Conclusion(
         decision,
-        _SENTENCES[decision].format(what=what),
+        sentence.format(what=what),
         tuple(reasons),
         _USES[decision],
         tuple(warnings),

@@ -17,7 +17,6 @@ from podium.data.files import writing
 from podium.data.seeds import generator
 from podium.errors import ArgumentError, DataError
 from podium.judging.auditing.sample import Unit, model_judgments, one_rubric
-from podium.judging.entries import GRADES
 from podium.judging.models.answer_log import ModelAnswer
 from podium.judging.seeded_hash import hashed_uniform
 
@@ -114,8 +113,14 @@ def write_sheet(
         Path(path).write_text(output.getvalue(), encoding="utf-8-sig")
 
 
-def read_sheet(path: str | os.PathLike[str]) -> dict[Unit, float]:
+def read_sheet(
+    path: str | os.PathLike[str], grades: Sequence[str] = ("0", "1", "2", "3", "4")
+) -> dict[Unit, float]:
     r"""Read what a person answered in a sheet; rows without an answer are left out.
+
+    Args:
+        path: The sheet.
+        grades: The grades of the rubric; any other is an error.
 
     Example:
         >>> import tempfile
@@ -142,21 +147,26 @@ def read_sheet(path: str | os.PathLike[str]) -> dict[Unit, float]:
         columns = rows.fieldnames or ()
         votes: dict[Unit, float] = {}
         for row in rows:
-            vote = _vote(row, columns)
-            if vote is not None:
-                unit, value = vote
-                if votes.setdefault(unit, value) != value:
-                    raise DataError(f"{' '.join(unit)} has two answers", hint="Keep one of them.")
+            try:
+                vote = _vote(row, columns, grades)
+                if vote is not None:
+                    unit, value = vote
+                    if votes.setdefault(unit, value) != value:
+                        raise DataError(
+                            f"{' '.join(unit)} has two answers", hint="Keep one of them."
+                        )
+            except DataError as error:
+                raise error.at(path, rows.line_num) from error
     except UnicodeError as error:
         raise DataError("is not UTF-8 text", path=path, hint="Save it as UTF-8.") from error
     except csv.Error as error:
         raise DataError(f"is not CSV ({error})", path=path, hint="Save it as CSV.") from error
-    except DataError as error:
-        raise error.at(path) from error
     return votes
 
 
-def _vote(row: Mapping[str, str | None], columns: Sequence[str]) -> tuple[Unit, float] | None:
+def _vote(
+    row: Mapping[str, str | None], columns: Sequence[str], grades: Sequence[str]
+) -> tuple[Unit, float] | None:
     kinds = {"document"} if "document" in columns else {"a", "b"}
     missing = {"query_id", "answer", *kinds} - set(columns)
     if missing:
@@ -169,8 +179,10 @@ def _vote(row: Mapping[str, str | None], columns: Sequence[str]) -> tuple[Unit, 
         return None
     query = restored_cell(row["query_id"] or "")
     if kinds == {"document"}:
-        if answer not in map(str, range(len(GRADES))):
-            raise DataError(f"{answer[:50]!r} is not a valid grade", hint="Write 0 to 4.")
+        if answer not in grades:
+            raise DataError(
+                f"{answer[:50]!r} is not a valid grade", hint=f"Write {', '.join(grades)}."
+            )
         return (query, restored_cell(row["document"] or "")), float(answer)
     if answer not in _ANSWERS:
         raise DataError(f"{answer[:50]!r} is not a valid answer", hint="Write A, B or TIE.")

@@ -12,6 +12,7 @@ import os
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -163,7 +164,7 @@ class Endpoint:
             EndpointError: There is no reply, however often it was asked.
             BudgetError: The budget is spent.
         """
-        problem = ""
+        problems: Counter[str] = Counter()
         requests = failures = 0
         while failures <= self._retries:
             self._rest(failures)
@@ -179,7 +180,7 @@ class Endpoint:
                     reply = parse_reply(content, len(body))
                 except DataError as error:
                     # It may have been charged for, so its prompt stays counted.
-                    problem = error.problem
+                    problems[error.problem] += 1
                     failures += 1
                     continue
                 self.spending.charge(reply.prompt_tokens - prompt, reply.answer_tokens)
@@ -189,11 +190,18 @@ class Endpoint:
                 problem = f"answered {status}: {_printable(content)}"
                 if status in _REFUSED_PARAMETER and self._leave_out(content, parameters):
                     continue
-                if status not in _WORTH_A_RETRY:
-                    break
-                self._rest_all(headers.get("retry-after", ""))
+                if status in _WORTH_A_RETRY:
+                    self._rest_all(headers.get("retry-after", ""))
+                else:
+                    failures = self._retries
+            problems[problem] += 1
             failures += 1
-        raise self._failed(problem)
+        raise self._failed(
+            "; ".join(
+                each if times == 1 else f"{each} ({times} times)"
+                for each, times in problems.most_common()
+            )
+        )
 
     def _failed(self, problem: str) -> EndpointError:
         return EndpointError(
