@@ -464,11 +464,11 @@ def parts(quick: bool) -> dict[str, Callable[[Findings], object]]:
     few = {20: 400, 50: 250, 200: 200, 1000: 20}
     many = {20: 20_000, 50: 10_000, 200: 4_000, 1000: 1_500}
     families_of = {20: 300, 50: 200} if quick else {20: 4_000, 50: 2_000, 200: 2_000, 1000: 1_000}
-    found: dict[str, Callable[[Findings], object]] = {
+    measured: dict[str, Callable[[Findings], object]] = {
         f"paired tests, {kind}": partial(paired_tests, repeats=few if quick else many, kinds=[kind])
         for kind in _KINDS
     }
-    found |= {
+    measured |= {
         "drawn p-values": partial(monte_carlo, cases=40 if quick else 1_000),
         "Holm and Tukey": partial(families, repeats=families_of),
         "intervals of means": partial(means, repeats=400 if quick else 10_000),
@@ -479,13 +479,13 @@ def parts(quick: bool) -> dict[str, Callable[[Findings], object]]:
         "utility": partial(utility, repeats=20 if quick else 1_000),
     }
     for gate in GATES:
-        found[gate] = partial(_extend, gate, quick)
-    found["workloads"] = partial(workloads, repeats=500 if quick else 10_000)
+        measured[gate] = partial(_extend, gate, quick)
+    measured["workloads"] = partial(workloads, repeats=500 if quick else 10_000)
     if not quick:  # each of its p-values takes some 60 fits
-        found["positions"] = partial(positions, repeats=300)
-    found["audits"] = lambda findings: findings.figures.extend(audit_rows(quick))
-    found["unjudged documents"] = lambda findings: findings.figures.extend(unjudged_rows(quick))
-    return found
+        measured["positions"] = partial(positions, repeats=300)
+    measured["audits"] = lambda findings: findings.figures.extend(audit_rows(quick))
+    measured["unjudged documents"] = lambda findings: findings.figures.extend(unjudged_rows(quick))
+    return measured
 
 
 def _extend(gate: str, quick: bool, findings: Findings) -> None:

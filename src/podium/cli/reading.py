@@ -148,7 +148,7 @@ class Reading:
         return data.load() if isinstance(data, ShardSet) else data
 
     def truth(self, path: str) -> Judgments | Preferences:
-        """Read judgments or preferences: qrels if neither the name nor an option tells."""
+        """Read judgments or preferences: qrels if neither the name nor an option says which."""
         suffix = plain_suffix(path)
         known = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl"}
         known |= {".pref": "pairs", ".pairs": "pairs", ".prefs": "prefs"}
