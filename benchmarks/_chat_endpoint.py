@@ -65,7 +65,7 @@ class ChatServer:
         faults: What happens to the next requests, one each; afterwards nothing does.
         gives_logprobs: Whether it knows the probabilities of tokens; else it refuses to.
         refuses: Parameters that it answers with status 400.
-        counts_tokens: Whether it tells how many tokens were used.
+        counts_tokens: Whether it says how many tokens were used.
         retry_after: What it says when it is busy.
         slowness: Seconds that a slow answer takes.
         delay: Seconds that every answer takes.

@@ -108,8 +108,8 @@ class Crowd:
         again: How often an answer is sent a second time.
         leave: How often an assessor goes away with a task at hand and without a word, as a browser
             that crashed, to come back as a new tab.
-        close: How often an assessor closes the tab, which the page tells the server, to come back
-            as a new one.
+        close: How often an assessor closes the tab, which the page reports to the server, to come
+            back as a new one.
         late: How often an assessor answers only after the lease has ended.
         renews: Whether their pages renew leases, which are short then.
         seed: Draws all of that.

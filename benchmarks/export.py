@@ -30,7 +30,7 @@ from podium.export import export_ranker, verify_export
 from podium.export.folder import REFERENCE, ExportFolder, Feature
 from podium.export.reference import read_reference
 from podium.export.targets import TARGETS
-from podium.export.targets.base import Request
+from podium.export.targets.base import EngineModel, Request
 from podium.export.targets.onnx import INPUT, inference_session
 from podium.export.verifying import read_written, score_tolerance
 from podium.export.writing import ExportSettings
@@ -135,7 +135,7 @@ def _check_rankers(report: Report, name: str, data: Dataset, folder: Path, quick
             except ArgumentError:
                 continue
             faults += not verify_export(export).holds
-            engine = TARGETS[target].read(export.target_files(), export.manifest.features)
+            engine = _written(export)
             scores = engine.predict(data.features)
             covered[target].append(kind)
             tolerance = _tolerance(export, data)
@@ -192,7 +192,7 @@ def _check_engine(
         tolerance = _tolerance(export, data)
         worst = max(worst, _share(scores, expected, tolerance))
         differing += _differing_queries(expected, scores, data, tolerance)
-        other_digits += int((read_written(export).predict(data.features) != scores).sum())
+        other_digits += int((_written(export).predict(data.features) != scores).sum())
     report.check(
         f"{name}, {engine.name} itself: largest difference over what rounding explains "
         f"({', '.join(kinds)})",
@@ -222,6 +222,10 @@ def _tolerance(export: ExportFolder, data: Dataset) -> Doubles:
     """Return what rounding explains for each row, and for two that change places."""
     rows = data.features.astype(np.float64)
     return score_tolerance(export.manifest.target, read_reference(export.read(REFERENCE)), rows)
+
+
+def _written(export: ExportFolder) -> EngineModel:
+    return read_written(export, read_reference(export.read(REFERENCE)))
 
 
 def _share(scores: Doubles, expected: Doubles, tolerance: Doubles) -> float:
@@ -320,7 +324,7 @@ def _same(model: TreeModel, target: str, random: np.random.Generator) -> bool:
     rows = rows_on_edges(random, model, 50)
     for column, first, last in written.avoided:
         rows = rows[~((rows[:, column] >= first) & (rows[:, column] <= last))]
-    scores = writer.read(written.files, features).predict(rows)
+    scores = writer.read(written.files, features, model).predict(rows)
     return len(rows) > 0 and bool(np.array_equal(scores, model.predict(rows)))
 
 

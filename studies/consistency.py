@@ -105,7 +105,7 @@ def drawn_people(sizes: Sequence[int], repeats: int, p1: float) -> dict[str, Any
 def _divided_queries(queries: int, documents: int, seed: int) -> Dataset:
     """Queries with one document that divides people: 40 % put it first, the others last.
 
-    The others are put in order by their quality, of which a feature tells something; the second
+    The others are put in order by their quality, of which a feature says something; the second
     feature marks the document that divides. The right top 1 is that document: nobody else is
     put first by as many.
     """

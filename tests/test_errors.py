@@ -156,7 +156,7 @@ def test_no_other_error_is_for_callers() -> None:
         "unknown_measure",
         "unknown_name",
         "missing_feature",
-        "endless_score",
+        "nonfinite_score",
         "no_preferences_error",
         "infinite_feature",
         "malformed",

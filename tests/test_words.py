@@ -25,7 +25,9 @@ TEXTS = [
     *sorted((ROOT / "web").rglob("*.ts")),
     ROOT / "CHANGELOG.md",
 ]
-NAMES = re.compile(r"(?:^|_)(?:found|given|wanted|said|told|desk|shelf|room|house)(?:_|$)")
+NAMES = re.compile(
+    r"(?:^|_)(?:found|given|wanted|said|told|desk|shelf|room|house|endless(?=_score)|settle(?=_))(?:_|$)"
+)
 PHRASES = re.compile(
     r"\bwhole numbers?\b|\btruths\b"
     r"|(?<!there )\bis no (?:label|measure|number|loss|query|ranker|file)\b"
@@ -33,6 +35,8 @@ PHRASES = re.compile(
     r"|\bone a (?:query|line|row|document)\b",
     re.IGNORECASE,
 )
+TELLS = re.compile(r"\btells\b(?!.* (?:apart|from)\b)")
+"""People tell; a file or a test says, shows or returns."""
 
 
 def names_of(text: str) -> Iterator[tuple[int, str]]:
@@ -107,6 +111,17 @@ def test_no_docstring_begins_with_of():
         path: lines
         for path in SOURCES
         if (lines := [line for line in path.read_text().splitlines() if of.match(line)])
+    } == {}
+
+
+def test_what_is_no_person_tells_nothing():
+    texts = [*SOURCES, *PAGES, ROOT / "CHANGELOG.md"]
+    assert TELLS.search("The report tells what was read.")
+    assert not TELLS.search("A threshold tells zeros from missing values.")
+    assert {
+        path: lines
+        for path in texts
+        if (lines := [line for line in path.read_text().splitlines() if TELLS.search(line)])
     } == {}
 
 

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from podium.aggregation import borda, exact_kemeny, kendall_distance, supervised_kemeny
 from podium.aggregation.integer_programme import solve_programme
-from podium.aggregation.kemeny_solver import KemenyOrders, order_exactly
+from podium.aggregation.kemeny_solver import KemenyOrders, order_exactly, order_subsets
 from podium.aggregation.margins import against, margins
-from podium.aggregation.subset_programme import order_subsets
 from podium.aggregation.votes import Unranked
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles

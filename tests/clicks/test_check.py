@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from podium.clicks import (
-    ClickLog,
     LogCheck,
     SimulatedUser,
     check_log,
@@ -126,7 +125,7 @@ def test_swaps_are_harmonic_numbers(tmp_path: Path) -> None:
             values = (f"s{number}", "q", document, rank, document == "a")
             for name, value in zip(rows, values, strict=True):
                 rows[name].append(value)
-    result = check_log(ClickLog.from_rows(rows, tmp_path / "log"))
+    result = check_log(import_clicks(rows, tmp_path / "log"))
     both = 2 * 1 / (2 + 1) + 1 * 2 / (1 + 2)
     assert result.swaps.tolist() == pytest.approx([both, both])
     assert (result.pairs, result.moved, result.clicked_moved) == (2, 2, 1)
@@ -147,7 +146,7 @@ def test_separate_parts_of_ranks(tmp_path: Path) -> None:
         )
     )
     result = check_log(
-        ClickLog.from_rows(pa.table({k: list(v) for k, v in columns.items()}), tmp_path / "log")
+        import_clicks(pa.table({k: list(v) for k, v in columns.items()}), tmp_path / "log")
     )
     assert (result.verdict, result.components) == ("no", ((1, 2), (3, 4)))
     assert "2 separate parts" in result.reasons[0]
@@ -159,7 +158,7 @@ def test_logs_of_clicks_alone_or_without_any_are_refused(tmp_path: Path, clicked
         "search_id": ["s", "t", "u"], "query": ["q"] * 3, "document_id": ["a", "b", "a"],
         "rank": [1, 2, 3], "clicked": [clicked] * 3,
     }  # fmt: skip
-    result = check_log(ClickLog.from_rows(rows, tmp_path / "log"))
+    result = check_log(import_clicks(rows, tmp_path / "log"))
     assert result.verdict == "no"
     assert ("Log what was shown" in result.reasons[0]) == bool(clicked)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from podium.clicks import ClickLog, PolicyEvaluation, evaluate_policy, fit_clicks
+from podium.clicks import PolicyEvaluation, evaluate_policy, fit_clicks, import_clicks
 from podium.data import Rankings, write_run
 from podium.errors import DataError
 from tests.cli.run_podium import fail, succeed
@@ -55,7 +55,7 @@ TRUTH = float(np.mean([(EXAMINED * LIKED[q, ORDER[q]]).sum() for q in range(QUER
 @pytest.mark.parametrize("known", [True, False])
 def test_they_are_open_bandit_pipelines(tmp_path: Path, known: bool) -> None:
     columns = rows(np.random.default_rng(1), known=known)
-    log = ClickLog.from_rows(columns, tmp_path / "log")
+    log = import_clicks(columns, tmp_path / "log")
     result = evaluate_policy(log, TARGET)
     model = fit_clicks(log, "pbm")
     table = model.labels()
@@ -104,7 +104,7 @@ def test_they_find_the_truth_and_cover_it(tmp_path: Path) -> None:
     values: dict[str, list[float]] = {name: [] for name in covered}
     for number in range(24):
         columns = rows(np.random.default_rng(100 + number), client=True)
-        log = ClickLog.from_rows(columns, tmp_path / str(number))
+        log = import_clicks(columns, tmp_path / str(number))
         result = evaluate_policy(log, TARGET)
         assert result.clustered_by == "client"
         for name in covered:
@@ -120,7 +120,7 @@ def test_they_find_the_truth_and_cover_it(tmp_path: Path) -> None:
 
 def test_no_overlap_is_refused(tmp_path: Path) -> None:
     columns = rows(np.random.default_rng(2), known=False)
-    fixed = ClickLog.from_rows(
+    fixed = import_clicks(
         columns | {"document_id": [f"d{rank - 1}" for rank in columns["rank"]]}, tmp_path / "fixed"
     )
     with pytest.raises(
@@ -133,7 +133,7 @@ def test_no_overlap_is_refused(tmp_path: Path) -> None:
 
 
 def test_names_and_queries_without_a_ranking(tmp_path: Path) -> None:
-    log = ClickLog.from_rows(rows(np.random.default_rng(3)), tmp_path / "log")
+    log = import_clicks(rows(np.random.default_rng(3)), tmp_path / "log")
     part = TARGET.select(np.arange(20))
     result = evaluate_policy(log, part)
     assert isinstance(result, PolicyEvaluation)
@@ -146,7 +146,7 @@ def test_names_and_queries_without_a_ranking(tmp_path: Path) -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    log = ClickLog.from_rows(rows(np.random.default_rng(4)), tmp_path / "log")
+    log = import_clicks(rows(np.random.default_rng(4)), tmp_path / "log")
     write_run(TARGET, tmp_path / "new.run")
     expected = evaluate_policy(log, TARGET)
     report = json.loads(succeed("clicks", "evaluate", log.folder, tmp_path / "new.run", "--json"))

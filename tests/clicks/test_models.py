@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from podium.clicks import ClickLog, SimulatedUser, fit_clicks, simulate_clicks
+from podium.clicks import ClickLog, SimulatedUser, fit_clicks, import_clicks, simulate_clicks
 from podium.data import Dataset
 from podium.errors import ArgumentError, DataError
 
@@ -26,7 +26,7 @@ def log_of(folder: Path, searches: list[tuple[str, str, list[int]]]) -> ClickLog
                 rows, (f"s{number}", query, document, rank, clicked), strict=True
             ):
                 rows[name].append(value)
-    return ClickLog.from_rows(rows, folder / "log")
+    return import_clicks(rows, folder / "log")
 
 
 def labels(model: Any) -> dict[tuple[str, str], dict[str, float]]:

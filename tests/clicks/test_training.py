@@ -8,7 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from podium.clicks import ClickLog, clicked_searches, simulate_clicks, train_on_clicks
+from podium.clicks import (
+    ClickLog,
+    clicked_searches,
+    import_clicks,
+    simulate_clicks,
+    train_on_clicks,
+)
 from podium.data import Dataset, Judgments, write_parquet, write_qrels
 from podium.errors import ArgumentError, DataError
 from podium.measures import evaluate
@@ -120,7 +126,7 @@ def test_equal_searches_are_one_and_all_are_counted(tmp_path: Path) -> None:
         "document_id": ["d0", "d1"] * 4 + ["d0", "d1"], "rank": [1, 2] * 5,
         "clicked": [1, 0, 1, 0, 0, 1, 0, 0, 1, 0],
     }  # fmt: skip
-    log = ClickLog.from_rows(rows, tmp_path / "log")
+    log = import_clicks(rows, tmp_path / "log")
     taken = clicked_searches(log, DATA)
     assert taken.counts == {
         "searches": 5, "without features": 1, "without a preference": 1, "taken": 3,

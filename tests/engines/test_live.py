@@ -13,7 +13,7 @@ from podium.errors import ArgumentError, DataError
 from podium.export import connect_engine, export_ranker, verify_export
 from podium.export.folder import ExportFolder
 from podium.export.live.http_client import EngineClient
-from podium.export.targets import TARGETS
+from podium.export.verifying import read_written
 from podium.export.writing import ExportSettings
 from podium.rankers import BoostedRanker, LinearRanker, NeuralRanker, TreeRanker
 from tests.cli.run_podium import podium
@@ -86,7 +86,7 @@ def test_opensearch_scores_single_precision_exactly_as_the_target_reads_it(
     export = export_ranker(trees_with_missing_values, "opensearch", tmp_path)
     engine = connect_engine("opensearch", opensearch_ltr.url)
     engine.put(export)
-    read = TARGETS.named("opensearch").read(export.target_files(), export.manifest.features)
+    read = read_written(export, trees_with_missing_values.fitted_model())
     expected = read.predict(export.golden_rows().values)
     np.testing.assert_array_equal(engine.score(export, export.golden_rows().values), expected)
 

@@ -19,7 +19,7 @@ from podium.features.feature_search import EngineRequest, feature_search
 from podium.features.search_query import SearchQuery
 from podium.monitoring import read_ranking_log
 from podium.serving import ServingSettings
-from podium.serving.search.settings import SearchSettings
+from podium.serving.search_settings import SearchSettings
 from podium.serving.settings import parse_model
 from tests.engines.engine_proxy import proxied
 from tests.engines.shop import DEFINITIONS, empty_solr, products, stock_opensearch, stock_solr

@@ -18,7 +18,7 @@ from podium.features.feature_search import feature_search
 from podium.features.search_query import SearchQuery
 from podium.rankers import LinearRanker
 from podium.serving import ServingSettings
-from podium.serving.search.settings import SearchSettings
+from podium.serving.search_settings import SearchSettings
 from podium.serving.settings import parse_model
 from tests.features.collection import fill_opensearch, fill_solr
 from tests.serving.service import serving

@@ -17,7 +17,7 @@ from podium.data import Dataset
 from podium.errors import DataError
 from podium.export import export_ranker
 from podium.export.reading import read_engine_model
-from podium.export.targets import TARGETS
+from podium.export.verifying import read_written
 from podium.rankers import TreeRanker, load_ranker
 from podium.scorers.catboost_file import read_catboost
 from podium.scorers.lightgbm_file import read_lightgbm
@@ -379,7 +379,7 @@ def test_onnx_scores_doubles_as_the_libraries_that_round_them(library: str, tmp_
         expected = model.predict(data, output_margin=True)
     (tmp_path / "exported.json").write_bytes(content)
     export = export_ranker(tmp_path / "exported.json", "onnx", tmp_path / "onnx")
-    engine = TARGETS["onnx"].read(export.target_files(), export.manifest.features)
+    engine = read_written(export, read_engine_model(content))
     assert np.abs(engine.predict(X) - expected).max() < 1e-5
 
 

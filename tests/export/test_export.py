@@ -23,6 +23,7 @@ from podium.export.reference import read_reference, reference_bytes
 from podium.export.targets import TARGETS
 from podium.export.targets.base import Request, Written
 from podium.export.targets.solr import Solr
+from podium.export.verifying import read_written
 from podium.export.writing import ExportSettings
 from podium.rankers import (
     BoostedRanker,
@@ -313,7 +314,7 @@ def test_real_rows_score_the_same(tmp_path: Path) -> None:
     data = read_letor(shared("letor/MQ2008/S1.txt.gz"))
     ranker = TreeRanker(n_estimators=50).fit(data)
     export = export_ranker(ranker, "onnx", tmp_path / "export")
-    engine = TARGETS["onnx"].read(export.target_files(), export.manifest.features)
+    engine = read_written(export, ranker.fitted_model())
     assert np.abs(engine.predict(data.features) - ranker.predict(data)).max() < 1e-12
 
 

@@ -47,7 +47,7 @@ def test_trees_score_the_same(target: str, seed: int, strict: bool, trees: int, 
     written = TARGETS[target].write(request)
     for column, first, last in written.avoided:
         rows = rows[~((rows[:, column] >= first) & (rows[:, column] <= last))]
-    engine = TARGETS[target].read(written.files, features_of(request, written))
+    engine = TARGETS[target].read(written.files, features_of(request, written), request.model)
     # Leaves are integers, so both sums are exact.
     assert np.array_equal(engine.predict(rows), model.predict(rows))
 
@@ -62,7 +62,7 @@ def test_trees_as_xgboost_saves_them_score_the_same(
     rows = rows_on_edges(random, model, 40)
     request = request_for(model, target, raw=True, version="3.8")
     written = TARGETS[target].write(request)
-    engine = TARGETS[target].read(written.files, features_of(request, written))
+    engine = TARGETS[target].read(written.files, features_of(request, written), request.model)
     assert b"model/xgboost+json+raw" in written.files["model.json"]
     assert np.array_equal(engine.predict(rows), model.predict(rows))
 
@@ -102,7 +102,7 @@ def test_onnx_takes_categories_and_zeros_that_are_missing(
     rows = rows_on_edges(random, model, 60)
     request = request_for(model, "onnx")
     written = TARGETS["onnx"].write(request)
-    engine = TARGETS["onnx"].read(written.files, features_of(request, written))
+    engine = TARGETS["onnx"].read(written.files, features_of(request, written), request.model)
     assert np.array_equal(engine.predict(rows), model.predict(rows))
 
 
@@ -121,7 +121,7 @@ def test_thresholds_beyond_all_numbers(target: str, threshold: float) -> None:
     model = _stump(threshold, missing_left=threshold < 0)
     request = request_for(model, target)
     written = TARGETS[target].write(request)
-    engine = TARGETS[target].read(written.files, features_of(request, written))
+    engine = TARGETS[target].read(written.files, features_of(request, written), request.model)
     scores = engine.predict([[np.nan], [-1e38], [0.0], [3e38]])
     assert scores.tolist() == ([1.0, 2.0, 2.0, 2.0] if threshold < 0 else [2.0, 1.0, 1.0, 1.0])
 
@@ -131,7 +131,7 @@ def test_splits_by_infinity_are_a_limit_where_files_have_no_infinity(target: str
     model = _stump(np.inf, missing_left=False)
     request = request_for(model, target)
     written = TARGETS[target].write(request)
-    engine = TARGETS[target].read(written.files, features_of(request, written))
+    engine = TARGETS[target].read(written.files, features_of(request, written), request.model)
     other = engine.predict([[np.inf]]).tolist() != model.predict([[np.inf]]).tolist()
     assert other == (target not in ("onnx", "solr"))
     assert any("An infinite value goes right" in limit for limit in written.limits) == other
@@ -165,14 +165,12 @@ def test_onnx_rounds_values_where_the_library_does() -> None:
     model = replace(_stump(threshold, False, strict=True), single_values=True)
     request = request_for(model, "onnx")
     written = TARGETS["onnx"].write(request)
-    engine = TARGETS["onnx"].read(written.files, features_of(request, written))
+    engine = TARGETS["onnx"].read(written.files, features_of(request, written), request.model)
     below = 0.1  # a number below the threshold that is rounded to it
     assert below < threshold
     before = float(np.nextafter(np.float32(0.1), np.float32(0)))
     scores = engine.predict([[below], [before], [threshold], [np.nan], [np.inf], [-np.inf]])
     assert scores.tolist() == [2.0, 1.0, 2.0, 2.0, 2.0, 1.0]
-    rows = engine.tree_rows([[below]])
-    assert rows.tolist() == [[threshold]]
 
 
 def test_onnx_compares_in_double_precision() -> None:
@@ -180,7 +178,7 @@ def test_onnx_compares_in_double_precision() -> None:
     model = _stump(threshold, False)
     request = request_for(model, "onnx")
     written = TARGETS["onnx"].write(request)
-    engine = TARGETS["onnx"].read(written.files, features_of(request, written))
+    engine = TARGETS["onnx"].read(written.files, features_of(request, written), request.model)
     above = np.nextafter(threshold, 1)
     assert np.float32(above) == np.float32(threshold)
     assert engine.predict([[threshold], [above]]).tolist() == [1.0, 2.0]
@@ -226,7 +224,7 @@ def test_missing_values_before_the_version_that_has_them(
     # 0 goes right at this threshold: engines for which a missing value is 0 agree.
     request = request_for(right, target, version=version)
     written = writer.write(request)
-    engine = writer.read(written.files, features_of(request, written))
+    engine = writer.read(written.files, features_of(request, written), request.model)
     assert engine.predict([[np.nan], [-1.0], [0.0]]).tolist() == [2.0, 1.0, 2.0]
     assert written.absent == ((0.0,) if rule == "zero" else (None,))
 
@@ -254,7 +252,7 @@ def test_solr_names_the_values_that_take_another_branch() -> None:
     ((column, first, last),) = written.avoided
     assert (column, first, last) == (0, float(np.float32(1e-45)), float(np.float32(1e-35)))
     assert "1 thresholds are moved by at most 1e-35" in written.limits[0]
-    engine = TARGETS["solr"].read(written.files, features_of(request, written))
+    engine = TARGETS["solr"].read(written.files, features_of(request, written), request.model)
     assert engine.predict([[0.0], [last], [1e-30]]).tolist() == [1.0, 2.0, 2.0]
 
 
@@ -264,7 +262,7 @@ def test_linear(target: str) -> None:
     model = LinearModel(tuple(map(str, range(1, 8))), random.normal(size=7))
     request = request_for(model, target)
     written = TARGETS[target].write(request)
-    engine = TARGETS[target].read(written.files, features_of(request, written))
+    engine = TARGETS[target].read(written.files, features_of(request, written), request.model)
     X = random.normal(size=(50, 7)).astype(np.float32)
     assert np.abs(engine.predict(X) - X @ model.weights).max() < 1e-5
 
@@ -298,7 +296,7 @@ def test_network(target: str) -> None:
     model = _network(random)
     request = request_for(model, target)
     written = TARGETS[target].write(request)
-    engine = TARGETS[target].read(written.files, features_of(request, written))
+    engine = TARGETS[target].read(written.files, features_of(request, written), request.model)
     X = random.normal(size=(50, 5)).astype(np.float32)
     X[random.random(X.shape) < 0.2] = np.nan
     assert np.abs(engine.predict(X) - model.predict(X)).max() < 1e-5

@@ -324,13 +324,13 @@ def _zeros(line: str) -> str:
 
 
 class _Opaque(LinearRanker):
-    """A ranker that does not tell what features contribute."""
+    """A ranker that does not compute what features contribute."""
 
     _contributions = Ranker._contributions
 
 
 def test_rankers_that_do_not_tell_are_refused() -> None:
     ranker = _Opaque().fit(DATA)
-    with pytest.raises(ArgumentError, match="_Opaque does not tell what features contribute"):
+    with pytest.raises(ArgumentError, match="_Opaque does not compute what features contribute"):
         ranker.explain(DATA, query="1")
     del Ranker.KINDS["_Opaque"]

@@ -8,7 +8,7 @@ import pytest
 
 from podium.errors import DataError
 from podium.serving import ServingSettings
-from podium.serving.bundle import pack_service, unpack_service
+from podium.serving.replicas import pack_service, unpack_service
 from podium.serving.settings import parse_model
 from tests.serving.service import ADMIN, bearer, rank_body, rows, serving, trees, write_tokens
 

@@ -15,9 +15,9 @@ from podium.rankers import LinearRanker
 from podium.serving import ServingSettings
 from podium.serving.refusal import Refusal
 from podium.serving.repository import Repository
-from podium.serving.search.request import parse_search, parse_search_parameters
-from podium.serving.search.searcher import prepare_search
-from podium.serving.search.settings import SearchSettings, read_search_settings
+from podium.serving.search_request import parse_search, parse_search_parameters
+from podium.serving.search_settings import SearchSettings, read_search_settings
+from podium.serving.searcher import prepare_search
 from podium.serving.settings import parse_model
 from tests.engines.shop import DEFINITIONS
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from podium.rankers import TreeRanker
 from podium.scorers.trees import TreeModel
-from podium.serving.tree_walk import can_walk, tree_walk
-from podium.serving.tree_walk_kernel import LANES
+from podium.serving.tree_walk import LANES, can_walk, tree_walk
 
 FEATURES = 3
 EDGES = [-np.inf, -1e38, -1.0, -1e-40, 0.0, 1e-40, 0.1, 1.0, 3.4028234e38, np.inf]

@@ -9,9 +9,8 @@ from scipy import optimize
 
 from podium.errors import DataError
 from podium.utility import DCGLearn, RankingPreferences
-from podium.utility.bounded_quadratic import minimize_quadratic
 from podium.utility.learned_utility import LearnedUtility
-from podium.utility.newton import minimize, ridge_of
+from podium.utility.newton import minimize, minimize_quadratic, ridge_of
 from podium.utility.pair_kernels import PairArrays
 from podium.utility.utility_tables import increments
 from tests.utility.people import judged, preferences, random_pairs

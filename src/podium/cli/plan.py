@@ -36,7 +36,7 @@ def plan_command(
         typer.Option(
             "--next",
             metavar="COUNT",
-            help="Print instead the unjudged documents to judge next, those that tell most about "
+            help="Print instead the unjudged documents to judge next, those that say most about "
             "the difference of two runs first.",
         ),
     ] = None,

@@ -149,7 +149,7 @@ class Reading:
         return data.load() if isinstance(data, ShardSet) else data
 
     def truth(self, path: str, runs: Sequence[str] = ()) -> Judgments | Preferences:
-        """Read judgments or preferences: qrels if neither the name nor an option tells.
+        """Read judgments or preferences: qrels if neither the name nor an option says which.
 
         Args:
             path: The file.

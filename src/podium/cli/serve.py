@@ -85,7 +85,7 @@ def serve_command(
     """
     # Imported here: they need packages that other commands do not.
     from podium.serving import ServingSettings
-    from podium.serving.search.settings import read_search_settings
+    from podium.serving.search_settings import read_search_settings
     from podium.serving.server import run_server
     from podium.serving.settings import ModelSpec, parse_model
 

@@ -129,7 +129,7 @@ def train_command(
     """Train a ranker: a model by name, a loss with a scorer, or with --text a transformer.
 
     Ctrl-C saves the best model so far and ends with status 130; trees and networks on a cluster go
-    on from --checkpoints instead. A report at the end tells what was read, used and learned.
+    on from --checkpoints instead. A report at the end lists what was read, used and learned.
     """
     require_other_file(output, data, validation, labels, topics, documents, reading.group)
     parameters = parse_settings(settings)

@@ -79,7 +79,7 @@ def tune_command(
 ) -> None:
     """Choose parameters on validation queries, and save the best ranker.
 
-    All trials are printed, best first, and a report tells what was read, used and chosen.
+    All trials are printed, best first, and a report lists what was read, used and chosen.
     """
     from podium.cluster.tuning import tune
 

@@ -149,7 +149,7 @@ def _first_and_last(
 
 
 @dataclass(frozen=True)
-class Places:
+class ClickPositions:
     """Where each row is between its search's clicks; numbers of rows, -1 for none."""
 
     number: Ints
@@ -158,7 +158,7 @@ class Places:
     before: Ints
 
     @classmethod
-    def of(cls, searches: Searches) -> Places:
+    def of(cls, searches: Searches) -> ClickPositions:
         """Find them."""
         rows = len(searches.pair)
         first, last, before = np.empty((3, rows), np.int64)

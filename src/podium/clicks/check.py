@@ -58,9 +58,10 @@ class LogCheck:
 
     Example:
         >>> import tempfile
+        >>> from podium.clicks import import_clicks
         >>> rows = {"search_id": [*"aabb"], "query": ["tv"] * 4, "document_id": [*"xyxy"],
         ...         "rank": [1, 2, 1, 2], "clicked": [True, False, True, True]}
-        >>> check_log(ClickLog.from_rows(rows, tempfile.mkdtemp() + "/log")).verdict
+        >>> check_log(import_clicks(rows, tempfile.mkdtemp() + "/log")).verdict
         'no'
     """
 
@@ -83,15 +84,15 @@ class LogCheck:
             "the rank alone and documents did not move because of what users thought of them.",
             "assumptions": "Position bias can be learned from this log only with assumptions: that "
             "examination follows a smooth curve of the rank, the same for all queries.",
-            "no": "Position bias cannot be learned from this log: nothing tells examination from "
-            "relevance.",
+            "no": "Position bias cannot be learned from this log: nothing separates examination "
+            "from relevance.",
         }[self.verdict]
 
 
 def check_log(log: ClickLog | str | os.PathLike[str], *, depth: int = DEPTH) -> LogCheck:
     """Check a log: traps of logging, and whether position bias can be learned from it.
 
-    A document that was shown at two ranks for a query tells how much more often the one is
+    A document that was shown at two ranks for a query shows how much more often the one is
     examined. Ranks that no such document connects, even through others, cannot be compared.
 
     Args:
@@ -100,9 +101,10 @@ def check_log(log: ClickLog | str | os.PathLike[str], *, depth: int = DEPTH) -> 
 
     Example:
         >>> import tempfile
+        >>> from podium.clicks import import_clicks
         >>> rows = {"search_id": [*"aabb"], "query": ["tv"] * 4, "document_id": [*"xyyx"],
         ...         "rank": [1, 2, 1, 2], "clicked": [True, False, True, True]}
-        >>> check_log(ClickLog.from_rows(rows, tempfile.mkdtemp() + "/log")).moved
+        >>> check_log(import_clicks(rows, tempfile.mkdtemp() + "/log")).moved
         2
     """
     if depth < 2:
@@ -260,7 +262,7 @@ def _findings(log: ClickLog, odd: Doubles, clicks: float, shown: float) -> list[
     )  # fmt: skip
     add(
         "lists without impressions", facts.get("lists_without_impression", 0),
-        "Searches whose list nobody saw, as far as impressions tell; they were left out.",
+        "Searches whose list nobody saw, as far as impressions show; they were left out.",
     )  # fmt: skip
     add(
         "clicks without a search",

@@ -102,11 +102,12 @@ def evaluate_policy(
 
     Example:
         >>> import tempfile
+        >>> from podium.clicks import import_clicks
         >>> queries = [f"q{n // 4}" for n in range(20)]
         >>> rows = {"search_id": [f"s{n // 2}" for n in range(20)], "query": queries,
         ...         "document_id": [*"abba"] * 5, "rank": [1, 2] * 10,
         ...         "clicked": [True, False, False, True] * 5}
-        >>> log = ClickLog.from_rows(rows, tempfile.mkdtemp() + "/log")
+        >>> log = import_clicks(rows, tempfile.mkdtemp() + "/log")
         >>> ranked = Rankings.from_columns(queries[::2], [*"ab"] * 5, [2.0, 1.0] * 5)
         >>> result = evaluate_policy(log, ranked)
         >>> result.logged.value, result.ips.value, result.overlap

@@ -76,7 +76,11 @@ def join_statement() -> str:
 
 
 def import_clicks(
-    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | pa.Table,
+    source: str
+    | os.PathLike[str]
+    | Sequence[str | os.PathLike[str]]
+    | Mapping[str, Any]
+    | pa.Table,
     folder: str | os.PathLike[str],
     *,
     kind: Kind | None = None,
@@ -92,7 +96,8 @@ def import_clicks(
 
     Args:
         source: JSON lines (plain, gzip or zstd), Parquet or CSV files, a folder of a ranking log,
-            or an Arrow table. For a running OpenSearch see `fetch_ubi`.
+            or a table in memory: columns by name, a data frame or an Arrow table. For a running
+            OpenSearch see `fetch_ubi`.
         folder: Where the log is written: a folder that is empty or does not exist.
         kind: What the source is, if it does not show.
         events: With a ranking log: files of JSON lines with ``search_id``, ``document_id``,
@@ -119,8 +124,11 @@ def import_clicks(
     target = Path(folder)
     if target.exists() and (not target.is_dir() or _others(target)):
         raise DataError("is not an empty folder", path=target, hint="Name a new one.")
-    many = not isinstance(source, str | os.PathLike | pa.Table)
-    sources: list[Any] = list(source) if many else [source]  # type: ignore[arg-type]
+    sources: list[Any]
+    if isinstance(source, str | os.PathLike):
+        sources = [source]
+    else:
+        sources = list(source) if isinstance(source, Sequence) else [pa.table(source)]
     if not sources:
         raise ArgumentError("there is nothing to import", hint="Name a file.")
     with writing(target):

@@ -34,10 +34,10 @@ class ClickLabels:
 
     Example:
         >>> import tempfile
-        >>> from podium.clicks import ClickLog, fit_clicks
+        >>> from podium.clicks import fit_clicks, import_clicks
         >>> rows = {"search_id": [*"aabb"], "query": ["tv"] * 4, "document_id": [*"xyxy"],
         ...         "rank": [1, 2, 1, 2], "clicked": [True, False, True, False]}
-        >>> model = fit_clicks(ClickLog.from_rows(rows, tempfile.mkdtemp() + "/log"), "ctr")
+        >>> model = fit_clicks(import_clicks(rows, tempfile.mkdtemp() + "/log"), "ctr")
         >>> labels = label_clicks(model)
         >>> labels.judgments("top", k=1).labels.tolist()
         [1.0, 0.0]
@@ -128,10 +128,10 @@ def label_clicks(
 
     Example:
         >>> import tempfile
-        >>> from podium.clicks import ClickLog, fit_clicks
+        >>> from podium.clicks import fit_clicks, import_clicks
         >>> rows = {"search_id": [*"aabb"], "query": ["tv"] * 4, "document_id": [*"xyyx"],
         ...         "rank": [1, 2, 1, 2], "clicked": [True, False, False, True]}
-        >>> log = ClickLog.from_rows(rows, tempfile.mkdtemp() + "/log")
+        >>> log = import_clicks(rows, tempfile.mkdtemp() + "/log")
         >>> labels = label_clicks(fit_clicks(log, "ctr"), shares=[0.5])
         >>> labels.table.select(["document_id", "grade"]).to_pylist()[0]
         {'document_id': 'x', 'grade': 1}

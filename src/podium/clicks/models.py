@@ -19,7 +19,7 @@ from scipy import stats
 from podium.clicks.cells import (
     CellFiles,
     Cells,
-    Places,
+    ClickPositions,
     by_rank,
     chosen_cells,
     conditional_sums,
@@ -89,9 +89,10 @@ class ClickModel:
 
     Example:
         >>> import tempfile
+        >>> from podium.clicks import import_clicks
         >>> rows = {"search_id": [*"aabb"], "query": ["tv"] * 4, "document_id": [*"xyyx"],
         ...         "rank": [1, 2, 1, 2], "clicked": [True, False, True, False]}
-        >>> model = fit_clicks(ClickLog.from_rows(rows, tempfile.mkdtemp() + "/log"), "ctr")
+        >>> model = fit_clicks(import_clicks(rows, tempfile.mkdtemp() + "/log"), "ctr")
         >>> table = model.labels()
         >>> table["document_id"].to_pylist(), table["clicks"].to_pylist()
         (['x', 'y'], [1, 1])
@@ -170,9 +171,10 @@ def fit_clicks(
 
     Example:
         >>> import tempfile
+        >>> from podium.clicks import import_clicks
         >>> rows = {"search_id": [*"aabb"], "query": ["tv"] * 4, "document_id": [*"xyyx"],
         ...         "rank": [1, 2, 1, 2], "clicked": [True, False, True, True]}
-        >>> model = fit_clicks(ClickLog.from_rows(rows, tempfile.mkdtemp() + "/log"))
+        >>> model = fit_clicks(import_clicks(rows, tempfile.mkdtemp() + "/log"))
         >>> model.examination.values.round(2).tolist()
         [1.0, 0.55]
     """
@@ -244,8 +246,8 @@ def _examination(theta: Doubles, low: Doubles, high: Doubles, impressions: Doubl
 def _rank_sums(searches: Searches, depth: int) -> Doubles:
     """Return impressions, clicks and last clicks of a search, by rank."""
     rank, last = searches.rank - 1, np.zeros(len(searches.rank), bool)
-    places = Places.of(searches)
-    last = places.number == places.last
+    positions = ClickPositions.of(searches)
+    last = positions.number == positions.last
     weights = (None, searches.clicked, last)
     return np.array([np.bincount(rank, each, minlength=depth)[:depth] for each in weights], float)
 
@@ -258,18 +260,20 @@ def _cells(model: ModelName, searches: Searches, depth: int) -> dict[str, Cells]
     every = np.ones(len(clicked), bool)
     if model == "ctr":
         return {"attracted": chosen_cells(searches, every, clicked)}
-    places = Places.of(searches)
+    positions = ClickPositions.of(searches)
     if model == "cascade":
-        rows = (places.first < 0) | (places.number <= places.first)
+        rows = (positions.first < 0) | (positions.number <= positions.first)
         return {"attracted": chosen_cells(searches, rows, clicked)}
     if model in ("dcm", "sdbn"):
-        rows = (places.last < 0) | (places.number <= places.last)
+        rows = (positions.last < 0) | (positions.number <= positions.last)
         cells = {"attracted": chosen_cells(searches, rows, clicked)}
         if model == "sdbn":
-            cells["satisfied"] = chosen_cells(searches, clicked, places.number == places.last)
+            cells["satisfied"] = chosen_cells(searches, clicked, positions.number == positions.last)
         return cells
     begins = np.repeat(searches.offsets[:-1], np.diff(searches.offsets))
-    before = np.where(places.before >= 0, searches.rank[begins + np.maximum(places.before, 0)], 0)
+    before = np.where(
+        positions.before >= 0, searches.rank[begins + np.maximum(positions.before, 0)], 0
+    )
     context = (searches.rank - 1) * (depth + 1) + before
     return {
         "attracted": count_cells(

@@ -238,7 +238,8 @@ def stage_ubi(connection: Any, application: str | None) -> dict[str, Any]:
 def _bases(connection: Any) -> dict[str, int]:
     """Return whether each application's ordinals begin at 0 or 1.
 
-    Where impressions are of documents in the query's list, the index tells; else the least ordinal.
+    Where impressions are of documents in the query's list, the index decides, else the least
+    ordinal.
     """
     rows = connection.execute(
         """WITH indexed AS (

@@ -75,7 +75,8 @@ class ClickLog:
         facts: What the import noticed.
 
     Example:
-        >>> log = ClickLog.from_rows(
+        >>> from podium.clicks import import_clicks
+        >>> log = import_clicks(
         ...     {"search_id": ["s", "s"], "query": ["tv", "tv"], "document_id": ["a", "b"],
         ...      "rank": [1, 2], "clicked": [True, False]}, tempfile.mkdtemp() + "/log")
         >>> log.rows, log.searches, log.clicks, log.counts["shown"]
@@ -110,13 +111,6 @@ class ClickLog:
             ) from error
         return log
 
-    @classmethod
-    def from_rows(cls, rows: Any, folder: str | os.PathLike[str]) -> ClickLog:
-        """Write a log from a table in memory: columns by name, a data frame or an Arrow table."""
-        from podium.clicks.importing import import_clicks
-
-        return import_clicks(pa.table(rows), folder)
-
     def save(self) -> None:
         """Write the manifest."""
         content = asdict(self)
@@ -137,7 +131,8 @@ class ClickLog:
         """Open a DuckDB connection that has the log as the view ``clicks``.
 
         Example:
-            >>> log = ClickLog.from_rows(
+            >>> from podium.clicks import import_clicks
+            >>> log = import_clicks(
             ...     {"search_id": ["s"], "query": ["tv"], "document_id": ["a"], "rank": [1],
             ...      "clicked": [False]}, tempfile.mkdtemp() + "/log")
             >>> with log.sql() as connection:

@@ -167,7 +167,7 @@ def train_on_clicks(
 def _not_tried(check: LogCheck, ways: _Ways) -> dict[str, str]:
     left_out: dict[str, str] = {}
     if check.verdict == "no":
-        left_out["pbm"] = "no document that moved tells how often ranks are examined"
+        left_out["pbm"] = "no document that moved shows how often ranks are examined"
     if ways.judged is None:
         left_out["people"] = "nobody judged documents of these queries"
     return left_out
@@ -299,9 +299,10 @@ def clicked_searches(
 
     Example:
         >>> import tempfile
+        >>> from podium.clicks import import_clicks
         >>> rows = {"search_id": [*"aabb"], "query": ["tv"] * 4, "document_id": [*"xyxy"],
         ...         "rank": [1, 2, 1, 2], "clicked": [True, False, True, False]}
-        >>> log = ClickLog.from_rows(rows, tempfile.mkdtemp() + "/log")
+        >>> log = import_clicks(rows, tempfile.mkdtemp() + "/log")
         >>> features = Dataset.from_arrays(
         ...     [[1.0], [2.0]], [0, 0], qid=["tv", "tv"], document_ids=["x", "y"])
         >>> searches = clicked_searches(log, features)

@@ -130,7 +130,7 @@ def evaluate_shards(
         if progress is not None:
             progress(done, sum(sizes))
     whole = [part for part in parts if part is not None]
-    assert len(whole) == len(sizes)  # each place came once
+    assert len(whole) == len(sizes)  # each position came once
     result = ShardedEvaluation.of(tuple(job.runs), job.measures, job.conventions, whole, where)
     if where is not None:
         result.write_summary()

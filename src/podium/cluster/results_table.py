@@ -60,7 +60,7 @@ class ResultsTable:
     """The table of a sweep: results by task, and the file they are kept in.
 
     Args:
-        place: The path or URL of the Parquet file; None keeps results in memory only.
+        location: The path or URL of the Parquet file; None keeps results in memory only.
     """
 
     def __init__(self, location: str | os.PathLike[str] | None) -> None:

@@ -60,7 +60,7 @@ def smallest_changes(
 
     Args:
         ranker: A linear, tree, boosted or neural ranker.
-        data: The data, which tell the range and the spread of each feature.
+        data: The data, which give the range and the spread of each feature.
         query: The query of both documents.
         above: The document that is above now: its id, or its position in the query.
         below: The one to lift, whose feature is changed.
@@ -91,7 +91,6 @@ def smallest_changes(
         )
     aligned = aligned_dataset(data, ranker.feature_names_)
     row = aligned.features[int(aligned.offsets[_position(aligned, query)]) + lower]
-    search = _Search(ranker, row, target)
     features = aligned.features
     with np.errstate(invalid="ignore"):
         lowest, highest = (
@@ -99,8 +98,9 @@ def smallest_changes(
             np.fmax.reduce(features, axis=0).astype(np.float64),
         )
     deviation = within_query_deviation(aligned)
+    search = _Search(ranker, row, target, lowest, highest)
     changes = []
-    for column, changed, score in _swaps(ranker, search, lowest, highest):
+    for column, changed, score in _swaps(ranker.fitted_model(), search):
         step = abs(changed - float(row[column]))
         with np.errstate(divide="ignore"):
             size = float(np.float64(step) / deviation[column])
@@ -117,10 +117,13 @@ def _position(data: Dataset, query: str) -> int:
 class _Search:
     """Scores a document with one feature changed, and compares the score with the target."""
 
-    def __init__(self, ranker: Ranker, row: Floats, target: float) -> None:
+    def __init__(
+        self, ranker: Ranker, row: Floats, target: float, lowest: Doubles, highest: Doubles
+    ) -> None:
         self._ranker = ranker
-        self.row = row
-        self.target = target
+        self.row, self.target, self.lowest, self.highest = row, target, lowest, highest
+        categorical = [name in ranker.categories_ for name in ranker.feature_names_]
+        self.usable = np.flatnonzero(~np.isnan(row) & ~np.array(categorical))
 
     def scores(self, columns: NDArray[np.int64], values: Floats) -> Doubles:
         """Score the document with each column changed to the value at the same index."""
@@ -154,37 +157,17 @@ class _Search:
         return values, self.scores(columns, values)
 
 
-def _swaps(
-    ranker: Ranker, search: _Search, lowest: Doubles, highest: Doubles
-) -> Iterator[tuple[int, float, float]]:
-    """Yield the column, the nearest value that swaps, and the score with it."""
-    categorical = [name in ranker.categories_ for name in ranker.feature_names_]
-    usable = np.flatnonzero(~np.isnan(search.row) & ~np.array(categorical))
-    yield from _model_swaps(ranker.fitted_model(), search, usable, lowest, highest)
-
-
 @singledispatch
-def _model_swaps(
-    model: FittedModel,
-    search: _Search,
-    usable: NDArray[np.int64],
-    lowest: Doubles,
-    highest: Doubles,
-) -> Iterator[tuple[int, float, float]]:
+def _swaps(model: FittedModel, _search: _Search) -> Iterator[tuple[int, float, float]]:
+    """Yield the column, the nearest value that swaps, and the score with it."""
     raise NotImplementedError(f"changes of a {type(model).__name__}")
 
 
-@_model_swaps.register
-def _tree_swaps(
-    model: TreeModel,
-    search: _Search,
-    usable: NDArray[np.int64],
-    _lowest: Doubles,
-    _highest: Doubles,
-) -> Iterator[tuple[int, float, float]]:
+@_swaps.register
+def _tree_swaps(model: TreeModel, search: _Search) -> Iterator[tuple[int, float, float]]:
     """Try the numbers on both sides of each threshold: between them nothing changes."""
     splits = (model.feature >= 0) & (model.category_set < 0)
-    for column in usable.tolist():
+    for column in search.usable.tolist():
         thresholds = model.threshold[splits & (model.feature == column)]
         if model.zero_missing[column]:
             thresholds = np.append(thresholds, [-ZERO, ZERO])
@@ -209,15 +192,9 @@ def _neighbors(thresholds: Doubles) -> Floats:
     return every[np.isfinite(every)]
 
 
-@_model_swaps.register
-def _linear_swaps(
-    model: LinearModel,
-    search: _Search,
-    usable: NDArray[np.int64],
-    _lowest: Doubles,
-    _highest: Doubles,
-) -> Iterator[tuple[int, float, float]]:
-    columns = usable[model.weights[usable] != 0]
+@_swaps.register
+def _linear_swaps(model: LinearModel, search: _Search) -> Iterator[tuple[int, float, float]]:
+    columns = search.usable[model.weights[search.usable] != 0]
     now = search.row[columns].astype(np.float64)
     weights = model.weights[columns]
     gap = search.target - search.scores(columns, search.row[columns])
@@ -233,14 +210,8 @@ def _linear_swaps(
     yield from zip(columns.tolist(), values.tolist(), scores.tolist(), strict=True)
 
 
-@_model_swaps.register
-def _network_swaps(
-    model: NetworkModel,
-    search: _Search,
-    usable: NDArray[np.int64],
-    lowest: Doubles,
-    highest: Doubles,
-) -> Iterator[tuple[int, float, float]]:
+@_swaps.register
+def _network_swaps(model: NetworkModel, search: _Search) -> Iterator[tuple[int, float, float]]:
     """Walk along the pieces on which the network is linear, in both directions."""
     # The last digits of a network's score depend on the rows that are scored beside it.
     search.target += _ROUNDING * max(1.0, abs(search.target))
@@ -248,9 +219,9 @@ def _network_swaps(
               model.layers]  # fmt: skip
     inputs = np.nan_to_num((search.row - model.mean) / model.scale, nan=0.0)
     sides = []
-    for column in usable.tolist():
+    for column in search.usable.tolist():
         value = float(search.row[column])
-        for end in (lowest[column], highest[column]):
+        for end in (search.lowest[column], search.highest[column]):
             if end != value:
                 direction = np.zeros(len(inputs))
                 direction[column] = (end - value) / model.scale[column]

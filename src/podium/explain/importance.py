@@ -1,4 +1,4 @@
-"""What matters: the measure that is lost when a feature tells nothing within queries."""
+"""What matters: the measure that is lost when a feature says nothing within queries."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def permutation_importance(
 ) -> Importance:
     """Return how much of a measure is lost when a feature is permuted within queries.
 
-    Within a query a permuted feature has the same values, but tells nothing about its documents.
+    Within a query a permuted feature has the same values, but says nothing about its documents.
     Features that repeat each other are permuted together: alone, each would seem to be worth
     nothing, because the others stand in for it. The importance of a query is the mean over its
     permutations; intervals are Student's over queries, and so contain the chance of both.

@@ -104,7 +104,7 @@ def _counted(groups: Sequence[tuple[str, NDArray[np.bool_], Sequence[str]]]) -> 
 
 @_coverage.register
 def _trees(model: TreeModel, engine: EngineModel, values: Doubles) -> Coverage:
-    rows = np.ascontiguousarray(engine.tree_rows(values))
+    rows = engine.rows(values)
     inner = model.feature >= 0
     leaves = np.zeros(len(inner), np.bool_)
     sides = np.zeros((3, len(inner)), np.bool_)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import singledispatch
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,53 +57,47 @@ def file_findings(
     """
     if type(engine.model) is not type(reference):
         return [Finding(f"the files have a {type(engine.model).__name__}", tuple(off.tolist()))]
-    return _findings(reference, engine, engine.model, target, features, golden.values, off)
+    return _findings(reference, _Files(engine, engine.model, target, features, golden.values, off))
+
+
+class _Files(NamedTuple):
+    """What a target computes from the files of an export, for the golden rows."""
+
+    engine: EngineModel
+    written: Any
+    target: Target
+    features: tuple[Feature, ...]
+    values: Doubles
+    off: Ints
+
+    def rounded(self, numbers: ArrayLike) -> NDArray[Any]:
+        """Return numbers as the target has them, to compare others with its own."""
+        if self.engine.single_precision:
+            return as_single(numbers)
+        return np.asarray(numbers, np.float64)
 
 
 @singledispatch
-def _findings(
-    reference: FittedModel,
-    engine: EngineModel,
-    written: Any,
-    target: Target,
-    features: tuple[Feature, ...],
-    values: Doubles,
-    off: Ints,
-) -> list[Finding]:
+def _findings(reference: FittedModel, _files: _Files) -> list[Finding]:
     raise NotImplementedError(f"differences of a {type(reference).__name__}")
 
 
 @_findings.register
-def _tree_findings(
-    reference: TreeModel,
-    engine: EngineModel,
-    written: Any,
-    target: Target,
-    features: tuple[Feature, ...],
-    values: Doubles,
-    _off: Ints,
-) -> list[Finding]:
+def _tree_findings(reference: TreeModel, files: _Files) -> list[Finding]:
     """Compare tree by tree: every golden row must reach a leaf of the same value.
 
     Where golden rows show no difference, the nodes are compared.
     """
-    return _Comparison(reference, engine, written, target, features, values).findings()
+    return _Comparison(reference, files).findings()
 
 
 class _Comparison:
-    def __init__(
-        self,
-        reference: TreeModel,
-        engine: EngineModel,
-        written: TreeModel,
-        target: Target,
-        features: tuple[Feature, ...],
-        values: Doubles,
-    ) -> None:
-        self.reference, self.written, self.features = reference, written, features
-        self.target, self.values = target, values
-        self.precision = _rounding(engine)
-        self.rows = engine.tree_rows(values)
+    def __init__(self, reference: TreeModel, files: _Files) -> None:
+        written: TreeModel = files.written
+        self.reference, self.written, self.features = reference, written, files.features
+        self.target, self.values = files.target, files.values
+        self.precision = files.rounded
+        self.rows = files.engine.rows(files.values)
         # Formats without a base score have a first tree of one leaf for it.
         self.has_base_tree = written.base_score == 0 and (
             reference.base_score != 0 or not reference.trees
@@ -313,54 +307,30 @@ class _Comparison:
         return f"features {' and '.join(sorted(next(iter(pairs))))} are swapped"
 
 
-def _rounding(engine: EngineModel) -> Callable[[ArrayLike], NDArray[Any]]:
-    """Return how the numbers of a target are rounded, to compare others with them."""
-    if engine.single_precision:
-        return as_single
-    return lambda values: np.asarray(values, np.float64)
-
-
 @_findings.register
-def _weight_findings(
-    reference: LinearModel,
-    engine: EngineModel,
-    written: Any,
-    _target: Target,
-    _features: tuple[Feature, ...],
-    _values: Doubles,
-    off: Ints,
-) -> list[Finding]:
-    precision = _rounding(engine)
-    ours, theirs = precision(reference.weights), precision(written.weights)
+def _weight_findings(reference: LinearModel, files: _Files) -> list[Finding]:
+    written = files.written
+    ours, theirs = files.rounded(reference.weights), files.rounded(written.weights)
     return [
         Finding(
             f"the weight of {written.feature_names[column]} is {theirs[column]:.9g} instead of "
             f"{ours[column]:.9g}",
-            tuple(off.tolist()),
+            tuple(files.off.tolist()),
         )
         for column in np.flatnonzero(ours != theirs)
     ]
 
 
 @_findings.register
-def _network_findings(
-    reference: NetworkModel,
-    engine: EngineModel,
-    written: Any,
-    _target: Target,
-    _features: tuple[Feature, ...],
-    _values: Doubles,
-    off: Ints,
-) -> list[Finding]:
-    texts = _layer_differences(reference, written, _rounding(engine))
-    return [Finding(text, tuple(off.tolist())) for text in texts]
+def _network_findings(reference: NetworkModel, files: _Files) -> list[Finding]:
+    texts = _layer_differences(reference, files)
+    return [Finding(text, tuple(files.off.tolist())) for text in texts]
 
 
-def _layer_differences(
-    ours: NetworkModel, theirs: NetworkModel, precision: Callable[[ArrayLike], NDArray[Any]]
-) -> Iterator[str]:
+def _layer_differences(ours: NetworkModel, files: _Files) -> Iterator[str]:
+    theirs = files.written
     for what in ("mean", "scale"):
-        pair = precision(getattr(ours, what)), precision(getattr(theirs, what))
+        pair = files.rounded(getattr(ours, what)), files.rounded(getattr(theirs, what))
         for column in np.flatnonzero(pair[0] != pair[1]):
             yield f"the {what} of {theirs.feature_names[column]} is {pair[1][column]:.9g}"
     if len(ours.layers) != len(theirs.layers):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import singledispatch
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +26,15 @@ _EXAMPLES = 20
 _MOST_PAIRS = 20_000
 
 
-@singledispatch
+class _Rows(NamedTuple):
+    """The rows that are off: their numbers, values, scores in the engine, and tolerances."""
+
+    numbers: Ints
+    values: Doubles
+    scores: Doubles
+    tolerance: Doubles
+
+
 def explain_scores(
     model: FittedModel,
     features: tuple[Feature, ...],
@@ -35,67 +44,54 @@ def explain_scores(
     tolerance: Doubles,
 ) -> list[Finding]:
     """Return what explains the scores of the rows that are off, as far as anything does."""
-    del model, features, values, scores, off, tolerance
+    return _findings(model, features, _Rows(off, values[off], scores[off], tolerance[off]))
+
+
+@singledispatch
+def _findings(_model: FittedModel, _features: tuple[Feature, ...], _rows: _Rows) -> list[Finding]:
     return []
 
 
-@explain_scores.register
-def _explain_leaves(
-    model: TreeModel,
-    features: tuple[Feature, ...],
-    values: Doubles,
-    scores: Doubles,
-    off: Ints,
-    tolerance: Doubles,
-) -> list[Finding]:
-    if not len(off):
+@_findings.register
+def _explain_leaves(model: TreeModel, features: tuple[Feature, ...], rows: _Rows) -> list[Finding]:
+    numbers = tuple(rows.numbers.tolist())
+    if not numbers:
         return []
-    for text, changed in _rules(model, features, values[off], scores[off], tolerance[off]):
-        if (np.abs(changed - scores[off]) <= tolerance[off]).all():
-            return [Finding(text, tuple(off.tolist()))]
+    for text, changed in _rules(model, features, rows):
+        if (np.abs(changed - rows.scores) <= rows.tolerance).all():
+            return [Finding(text, numbers)]
     findings = [
-        Finding(
-            _other_branch(model, features, values[row], scores[row], tolerance[row]), (int(row),)
-        )
-        for row in off[:_EXAMPLES]
+        Finding(_other_branch(model, features, *row), (number,))
+        for number, *row in zip(numbers[:_EXAMPLES], *rows[1:], strict=False)
     ]
-    if len(off) > _EXAMPLES:
-        rest = off[_EXAMPLES:].tolist()
-        findings.append(Finding("more rows are off, which are not explained", tuple(rest)))
+    if len(numbers) > _EXAMPLES:
+        findings.append(Finding("more rows are off, which are not explained", numbers[_EXAMPLES:]))
     return findings
 
 
-@explain_scores.register
+@_findings.register
 def _explain_weights(
-    model: LinearModel,
-    features: tuple[Feature, ...],
-    values: Doubles,
-    scores: Doubles,
-    off: Ints,
-    _tolerance: Doubles,
+    model: LinearModel, features: tuple[Feature, ...], rows: _Rows
 ) -> list[Finding]:
     """Return the weights that the engine has, from the rows in which one feature is not 0."""
     findings = []
-    for row in off:
-        (columns,) = np.nonzero(values[row])
+    for number, values, score, _ in zip(*rows, strict=True):
+        (columns,) = np.nonzero(values)
         if len(columns) == 1:
             column = int(columns[0])
-            weight = scores[row] / values[row, column]
+            weight = score / values[column]
             text = (
                 f"the weight of {features[column].engine_name} is {weight:.9g} instead of "
                 f"{model.weights[column]:.9g}"
             )
-            findings.append(Finding(text, (int(row),)))
+            findings.append(Finding(text, (int(number),)))
     return findings
 
 
 def _rules(
-    model: TreeModel,
-    features: tuple[Feature, ...],
-    values: Doubles,
-    scores: Doubles,
-    tolerance: Doubles,
+    model: TreeModel, features: tuple[Feature, ...], rows: _Rows
 ) -> Iterator[tuple[str, Doubles]]:
+    values = rows.values
     if np.isnan(values).any():
         yield "an absent value is 0", model.predict(np.nan_to_num(values, nan=0.0))
         for side in (False, True):
@@ -121,27 +117,23 @@ def _rules(
     sums = model.base_score + np.cumsum(reached, axis=1)
     for tree in range(model.trees - 1):
         yield f"all trees after tree {tree} are missing", sums[:, tree]
-    yield from _swapped(model, features, values, scores, tolerance)
+    yield from _swapped(model, features, rows)
 
 
 def _swapped(
-    model: TreeModel,
-    features: tuple[Feature, ...],
-    values: Doubles,
-    scores: Doubles,
-    tolerance: Doubles,
+    model: TreeModel, features: tuple[Feature, ...], rows: _Rows
 ) -> Iterator[tuple[str, Doubles]]:
     used = np.unique(model.feature[model.feature >= 0]).tolist()
     pairs = [(first, last) for first in used for last in used if first < last]
     # One row rules out most pairs; only the others are tried on all rows.
     for first, last in pairs[:_MOST_PAIRS]:
-        row = values[:1].copy()
+        row = rows.values[:1].copy()
         row[:, [first, last]] = row[:, [last, first]]
-        if abs(model.predict(row)[0] - scores[0]) <= tolerance[0]:
-            rows = values.copy()
-            rows[:, [first, last]] = rows[:, [last, first]]
+        if abs(model.predict(row)[0] - rows.scores[0]) <= rows.tolerance[0]:
+            swapped = rows.values.copy()
+            swapped[:, [first, last]] = swapped[:, [last, first]]
             names = features[first].engine_name, features[last].engine_name
-            yield f"features {names[0]} and {names[1]} are swapped", model.predict(rows)
+            yield f"features {names[0]} and {names[1]} are swapped", model.predict(swapped)
 
 
 def _other_branch(

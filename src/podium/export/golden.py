@@ -173,7 +173,7 @@ def _background(
     negative: bool,
     rng: np.random.Generator,
 ) -> Doubles:
-    """Return rows with ordinary values: real ones, or ones between which the model tells."""
+    """Return rows with ordinary values: real ones, or ones that the model's splits separate."""
     if sample is not None and len(sample):
         chosen = rng.choice(len(sample), min(_BACKGROUND, len(sample)), replace=False)
         rows = sample[np.sort(chosen)].astype(np.float64)

@@ -62,10 +62,11 @@ def verify_export(
     """Score the golden rows of an export, by its files or in a running engine.
 
     Without an engine the files are read by the target's rules, and every number is compared: a
-    change is found even if it is too small to matter for a score. With one, scores are compared
-    with what the files give by the engine's own arithmetic, where that is known to the last digit.
-    In both cases each file must be as it was written, by its digest: what a feature is read from is
-    in no golden row.
+    change is found even if it is too small to matter for a score. A graph for ONNX Runtime is
+    scored by it, and only scores are compared. With an engine, scores are compared with what the
+    files give by the engine's own arithmetic, where that is known to the last digit. In all cases
+    each file must be as it was written, by its digest: what a feature is read from is in no golden
+    row.
 
     A row is off if its difference is more than rounding explains for its own terms. If no golden
     row could be off, whatever the engine has, that is a finding.
@@ -88,12 +89,15 @@ def verify_export(
     tolerance = score_tolerance(manifest.target, reference, golden.values)
     findings: list[Finding] = []
     if engine is None:
-        written = read_written(export)
+        written = read_written(export, reference)
         scores = written.predict(golden.values)
         off = _off(scores, golden.scores, tolerance)
         unchecked = [_NO_ENGINE]
-        target = TARGETS.named(manifest.target)
-        findings = file_findings(reference, written, target, features, golden, off)
+        if written.model is reference:  # its files say no more than their scores
+            findings = explain_scores(reference, features, golden.values, scores, off, tolerance)
+        else:
+            target = TARGETS.named(manifest.target)
+            findings = file_findings(reference, written, target, features, golden, off)
     else:
         scores = engine.score(export, golden.values)
         if scores.shape != golden.scores.shape:
@@ -163,7 +167,7 @@ def _compare_live(
     """Return the rows that are off in an engine, what explains them, and what none could show."""
     features = export.manifest.features
     try:
-        written = read_written(export)
+        written = read_written(export, reference)
     except DataError:  # the file is not as it was written, which is a finding already
         return _off(scores, golden.scores, tolerance), [], []
     off = far = _off(scores, golden.scores, tolerance)
@@ -211,12 +215,12 @@ def _other_fields(export: ExportFolder) -> list[Finding]:
     ]
 
 
-def read_written(export: ExportFolder) -> EngineModel:
-    """Return what the target computes from the files of an export."""
+def read_written(export: ExportFolder, reference: FittedModel) -> EngineModel:
+    """Return what the target computes from the files of an export of a model."""
     manifest = export.manifest
     target = TARGETS.named(manifest.target)
     try:
-        return target.read(export.target_files(), manifest.features)
+        return target.read(export.target_files(), manifest.features, reference)
     except DataError as error:
         raise error.at(export.path) from error
     except _MALFORMED as error:

@@ -143,7 +143,7 @@ def export_ranker(
             model.feature_names, names, written.absent, strict=True
         )
     )
-    engine_model = writer.read(written.files, features)
+    engine_model = writer.read(written.files, features, model)
     values = _with_defaults(values, engine_model.absent, features)
     scores = _scores(fitted, values)
     tolerance = score_tolerance(writer.name, model, values)

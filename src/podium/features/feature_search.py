@@ -87,6 +87,8 @@ class FeatureSearch(ABC):
     """
 
     target: ClassVar[str]
+    _form_name: ClassVar[str]
+    """The key of an engine's query in a file."""
 
     def __init__(
         self,
@@ -106,7 +108,6 @@ class FeatureSearch(ABC):
                 hint=f"Add [candidates] with {self._form_name} = ... to them.",
             )
         self.definitions = definitions
-        self.url = self.address = url.rstrip("/")
         self._features = {
             feature.name: feature.source.engine_feature(feature, self.target)
             for feature in definitions.logged
@@ -114,16 +115,15 @@ class FeatureSearch(ABC):
         self.feature_set = feature_set_name(self._features, feature_set)
         self._parameters = definitions.parameters(self.target)
         self._id_field = id_field
+        self._locate(url.rstrip("/"))
+
+    def _locate(self, url: str) -> None:
+        self.url = self.address = url
 
     @property
     def title(self) -> str:
         """The name of the engine in messages."""
         return TARGETS[self.target].title
-
-    @property
-    @abstractmethod
-    def _form_name(self) -> str:
-        """The key of an engine's query in a file."""
 
     def _form(self, source: EngineSource) -> Any:
         return getattr(source, self._form_name)
@@ -294,26 +294,16 @@ class OpenSearchSearch(FeatureSearch):
     """OpenSearch's plugin, with ``sltr`` and the extension ``ltr_log``."""
 
     target = "opensearch"
+    _form_name = "template"
 
-    def __init__(
-        self,
-        definitions: FeatureDefinitions,
-        url: str,
-        feature_set: str = DEFAULT_SET,
-        id_field: str | None = None,
-    ) -> None:
-        super().__init__(definitions, url, feature_set, id_field)
-        address, _, index = self.url.rpartition("/")
+    def _locate(self, url: str) -> None:
+        address, _, index = url.rpartition("/")
         if not urlsplit(address).hostname or not _INDEX.fullmatch(index):
             raise ArgumentError(
                 f"{url!r} does not name an index",
                 hint="Give an address such as http://localhost:9200/shop.",
             )
-        self.address, self._index = address, index
-
-    @property
-    def _form_name(self) -> str:
-        return "template"
+        self.url, self.address, self._index = url, address, index
 
     def uploads(self) -> list[EngineRequest]:
         """Return the requests that put the feature set there."""
@@ -433,20 +423,11 @@ class SolrSearch(FeatureSearch):
     """Solr, with the document transformer ``[features]``."""
 
     target = "solr"
-
-    def __init__(
-        self,
-        definitions: FeatureDefinitions,
-        url: str,
-        feature_set: str = DEFAULT_SET,
-        id_field: str | None = None,
-    ) -> None:
-        super().__init__(definitions, url, feature_set, id_field)
-        self._id = id_field or "id"
+    _form_name = "solr"
 
     @property
-    def _form_name(self) -> str:
-        return "solr"
+    def _id(self) -> str:
+        return self._id_field or "id"
 
     def uploads(self) -> list[EngineRequest]:
         """Return the requests that put the feature store there."""

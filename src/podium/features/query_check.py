@@ -147,7 +147,7 @@ class _Check:
         self._search, self._depth, self._top, self._name = search, depth, top, model
         self._target = export.manifest.target
         self._reference = read_reference(export.read(REFERENCE))
-        self._written: EngineModel = read_written(export)
+        self._written: EngineModel = read_written(export, self._reference)
         names = search.definitions.names
         unknown = [each.name for each in export.manifest.features if each.name not in names]
         if unknown:
@@ -224,7 +224,7 @@ class _Check:
         rows = self._rows(query, documents)[:, self._columns].astype(np.float64)
         scores = self._written.predict(rows).tolist()
         bounds = score_tolerance(self._target, self._reference, rows).tolist()
-        reached = self._written.model.reached_leaves(self._written.tree_rows(rows))
+        reached = self._written.model.reached_leaves(self._written.rows(rows))
         self._reached.update(reached.tolist())
         pairs = zip(scores, bounds, strict=True)
         return dict(zip((each.id for each in documents), pairs, strict=True))

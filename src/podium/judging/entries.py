@@ -2,7 +2,7 @@
 
 A log has everything that is known about a session: verdicts on pairs, marks on items, grades,
 verdicts on whole rankings, and undos. An undo is an entry too: it names the entry that no longer
-stands by its place in the log, and can itself be undone. `standing` tells what is left.
+stands by its position in the log, and can itself be undone. `standing` returns what is left.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ def discounts(items: int, k: int) -> Doubles:
 
 
 def rank_gains(items: int, k: int) -> Doubles:
-    """The gain of each place of the true order, as a share of 2^k so that no k overflows.
+    """The gain of each position of the true order, as a share of 2^k so that no k overflows.
 
     It is 2^label - 1, where labels are k, k - 1, …, 1 and 0 below.
 

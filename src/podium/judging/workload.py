@@ -104,7 +104,7 @@ def estimate_workload(
     runs: int = 200,
     random_state: int = 0,
 ) -> Workload:
-    """Play many queries with simulated assessors and tell what all of them take.
+    """Play many queries with simulated assessors and add up what all of them take.
 
     Args:
         queries: How many queries are to be judged.

@@ -201,9 +201,9 @@ class Loss(ABC):
         return zero.values
 
 
-def settle_k(loss: Any) -> None:
+def normalize_k(loss: Any) -> None:
     """Validate k, and convert NumPy's numbers to Python's."""
-    settle_numbers(loss)
+    plain_numbers(loss)
     if loss.k is None:
         return
     if isinstance(loss.k, bool) or not isinstance(loss.k, Integral) or loss.k < 1:
@@ -211,15 +211,15 @@ def settle_k(loss: Any) -> None:
     object.__setattr__(loss, "k", int(loss.k))
 
 
-def settle_numbers(loss: Any) -> None:
+def plain_numbers(loss: Any) -> None:
     """Convert NumPy's numbers to Python's: a loss is saved by its ``repr``."""
     for field in fields(loss):
         value = getattr(loss, field.name)
         if isinstance(value, tuple):
-            settled: Any = tuple(
+            plain: Any = tuple(
                 each.item() if isinstance(each, np.generic) else each for each in value
             )
-            object.__setattr__(loss, field.name, settled)
+            object.__setattr__(loss, field.name, plain)
         elif isinstance(value, np.generic):
             object.__setattr__(loss, field.name, value.item())
 
@@ -246,7 +246,7 @@ def _batch(
             hint="They start at 0, never decrease, and end at the number of rows.",
         )
     if not _all_finite(score_of):
-        raise endless_score()
+        raise nonfinite_score()
     gradient, curvature = (np.empty(rows), np.empty(rows)) if out is None else out
     for buffer in (gradient, curvature):
         if buffer.shape != (rows,) or buffer.dtype != np.float64 or not buffer.flags.carray:
@@ -257,7 +257,7 @@ def _batch(
     return Batch(score_of, label_of, starts, np.empty(len(starts) - 1), gradient, curvature)
 
 
-def endless_score() -> DataError:
+def nonfinite_score() -> DataError:
     """Return the error of a score that is not finite."""
     return DataError("a score is NaN or infinite", hint="Look at the features and the step size.")
 

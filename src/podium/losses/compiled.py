@@ -12,7 +12,7 @@ import numpy as np
 from podium.kernels import Doubles, Ints
 from podium.kernels.intrinsics import borrow
 from podium.kernels.specialize import specialize
-from podium.losses.base import Batch, Loss, settle_k
+from podium.losses.base import Batch, Loss, normalize_k
 
 EVERYTHING = 2**62
 """A k larger than any query: what ``k=None`` is in kernels."""
@@ -83,7 +83,7 @@ class TopLoss(CompiledLoss):
     k: int | None = None
 
     def __post_init__(self) -> None:
-        settle_k(self)
+        normalize_k(self)
 
     def arguments(self, largest: int) -> tuple[Any, ...]:
         """K and work memory."""

@@ -12,7 +12,7 @@ from numba.core.errors import NumbaError
 
 from podium.errors import ArgumentError
 from podium.kernels.specialize import specialize
-from podium.losses.base import Batch, settle_numbers
+from podium.losses.base import Batch, plain_numbers
 from podium.losses.compiled import CompiledLoss, over_losses
 
 FIXED = ["scores", "labels", "gradient", "curvature"]
@@ -23,7 +23,7 @@ class OwnLoss(CompiledLoss):
     """A loss made by the decorator ``loss``."""
 
     def __post_init__(self) -> None:
-        settle_numbers(self)
+        plain_numbers(self)
 
     def arguments(self, _largest: int) -> tuple[Any, ...]:
         """The parameters in order; a tuple of numbers as an array."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from podium.errors import ArgumentError
 from podium.kernels import Doubles, Ints, kernel
-from podium.losses.base import Batch, Loss, settle_k
+from podium.losses.base import Batch, Loss, normalize_k
 from podium.losses.pairs import PairLoss
 from podium.losses.top_documents import top_documents
 
@@ -76,7 +76,7 @@ class Focused(Loss):
     k: int | None = None
 
     def __post_init__(self) -> None:
-        settle_k(self)
+        normalize_k(self)
         for term in (self.list_loss, self.pair_loss):
             if not isinstance(term, Loss):
                 raise ArgumentError(

@@ -12,7 +12,7 @@ import numpy as np
 from podium.data.gains import DISCOUNTS, GAINS, DiscountsName, GainsName, relative_gains
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Ints, inner
-from podium.losses.base import Batch, settle_k
+from podium.losses.base import Batch, normalize_k
 from podium.losses.compiled import CompiledLoss, index_memory, top, work
 from podium.losses.orders import first_rows
 
@@ -164,7 +164,7 @@ class LambdaLoss(CompiledLoss):
     query = staticmethod(_lambda_loss)
 
     def __post_init__(self) -> None:
-        settle_k(self)
+        normalize_k(self)
         if not self.steepness > 0:
             raise ArgumentError(f"steepness is {self.steepness}. Give a number above 0.")
         for name, known in (("gains", GAINS), ("discounts", DISCOUNTS)):

@@ -12,7 +12,7 @@ from scipy.special import gammaln
 
 from podium.errors import DataError
 from podium.kernels import Doubles, Ints
-from podium.losses.base import Batch, settle_k
+from podium.losses.base import Batch, normalize_k
 from podium.losses.compiled import CompiledLoss, index_memory, top, work
 from podium.losses.exponentials import spread
 from podium.losses.list_net_orders import MOST, whole_orders
@@ -87,7 +87,7 @@ class ListNet(CompiledLoss):
         return whole_orders if self.permutations else _top_one
 
     def __post_init__(self) -> None:
-        settle_k(self)
+        normalize_k(self)
 
     def check(self, batch: Batch) -> None:
         """Reject permutations of more than 12 documents."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from podium.errors import ArgumentError
-from podium.losses.base import settle_k
+from podium.losses.base import normalize_k
 from podium.losses.compiled import CompiledLoss
 
 
@@ -29,7 +29,7 @@ class PairLoss(CompiledLoss):
     pairs: Literal["all", "across"] = "all"
 
     def __post_init__(self) -> None:
-        settle_k(self)
+        normalize_k(self)
         if self.pairs not in ("all", "across"):
             raise ArgumentError(f"pairs is {self.pairs!r}. Give 'all' or 'across'.")
 

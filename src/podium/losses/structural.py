@@ -11,7 +11,7 @@ import numpy as np
 from podium.data.gains import log2_discounts
 from podium.errors import ArgumentError
 from podium.kernels import Doubles
-from podium.losses.base import settle_k
+from podium.losses.base import normalize_k
 from podium.losses.compiled import CompiledLoss, index_memory, top, work
 from podium.losses.structural_ap import average_precision_hinge
 from podium.losses.structural_positions import position_hinge
@@ -73,7 +73,7 @@ class StructuralHinge(CompiledLoss):
         return self.measure == "ap" or self.equal_labels == "mean"
 
     def __post_init__(self) -> None:
-        settle_k(self)
+        normalize_k(self)
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 allowed = " or ".join(map(repr, choices))

@@ -221,7 +221,7 @@ def _values_test(before: Doubles, now: Doubles) -> tuple[str, float]:
     categories = np.unique(both)
     if not _is_discrete(len(categories), len(both)):
         if not len(before) or not len(now):
-            return "Kolmogorov-Smirnov", 1.0  # the test of missing values tells
+            return "Kolmogorov-Smirnov", 1.0  # the test of missing values decides
         return "Kolmogorov-Smirnov", float(stats.ks_2samp(before, now).pvalue)
     if len(categories) < 2 or not len(before) or not len(now):
         return "chi-square", 1.0

@@ -401,7 +401,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         - linear: the weight times the difference of the values.
         - boosted thresholds: the sum of the feature's weak rankers.
         - trees: the engine's own Shapley values (``pred_contrib``), which take what a feature
-          tells from the rows of training that reach each node.
+          computes from the rows of training that reach each node.
         - networks: integrated gradients from the query's mean document, exactly.
         - cascades: Shapley values of the rankers' votes; ``explanation.parts`` explains the
           scores of each ranker.
@@ -437,7 +437,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _contributions(self, _features: Floats) -> Doubles:
         """Return what each feature contributes to each score, but for a constant of the query."""
         raise ArgumentError(
-            f"{type(self).__name__} does not tell what features contribute",
+            f"{type(self).__name__} does not compute what features contribute",
             hint="Explain a linear, tree, boosted or neural ranker.",
         )
 

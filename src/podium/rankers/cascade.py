@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from math import factorial
 from typing import Any, Literal, Never
 
 import numpy as np
@@ -22,11 +24,13 @@ from podium.rankers.fit_progress import Progress
 from podium.rankers.loading import load_ranker
 from podium.rankers.parameter_checks import check_integer, check_number
 from podium.rankers.sample_weights import FitWeights
-from podium.rankers.shapley import shapley_values
 from podium.rankers.sparse_rows import SparseMatrix
 from podium.rankers.storage import Archive
 from podium.rankers.training_data import TrainingData, in_memory
 from podium.rankers.validation_monitor import mean_value
+
+_MOST_PLAYERS = 10
+"""Each player doubles the number of coalitions."""
 
 
 class CascadeRanker(Ranker):
@@ -290,3 +294,38 @@ def _ranks(scores: Doubles, offsets: Ints) -> Ints:
     ranks = np.empty(len(scores), np.int64)
     ranks[order] = np.arange(len(scores)) - offsets[query[order]]
     return ranks
+
+
+def shapley_values(value: Callable[[list[int]], Doubles], players: int) -> Doubles:
+    """Return what each player adds on average over all orders in which they join.
+
+    Args:
+        value: Returns the values of a coalition, one per row.
+        players: The number of players.
+
+    Returns:
+        A row per row, a column per player; they add up to what all players add to none.
+
+    Example:
+        >>> worth = {(): 0.0, (0,): 1.0, (1,): 2.0, (0, 1): 5.0}
+        >>> shapley_values(lambda coalition: np.array([worth[tuple(coalition)]]), 2).tolist()
+        [[2.0, 3.0]]
+    """
+    if players > _MOST_PLAYERS:
+        raise ArgumentError(
+            f"a cascade of {players} votes is not explained",
+            hint=f"Explain one of at most {_MOST_PLAYERS}, or its rankers each.",
+        )
+    everyone = range(players)
+    values = {
+        coalition: value(list(coalition))
+        for size in range(players + 1)
+        for coalition in combinations(everyone, size)
+    }
+    result = np.zeros((len(values[()]), players))
+    for coalition, without in values.items():
+        for player in set(everyone) - set(coalition):
+            orders = factorial(len(coalition)) * factorial(players - len(coalition) - 1)
+            joined = tuple(sorted((*coalition, player)))
+            result[:, player] += orders / factorial(players) * (values[joined] - without)
+    return result

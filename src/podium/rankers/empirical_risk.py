@@ -14,7 +14,7 @@ from podium.data import Dataset
 from podium.kernels import Doubles
 from podium.kernels.specialize import specialize
 from podium.losses import Loss
-from podium.losses.base import empty_batch, endless_score
+from podium.losses.base import empty_batch, nonfinite_score
 from podium.losses.compiled import CompiledLoss
 from podium.rankers.linear_kernels import (
     linear_scores,
@@ -24,6 +24,7 @@ from podium.rankers.linear_kernels import (
 )
 from podium.rankers.preconditioner import WithinQueryScatter, within_query_scatter
 from podium.rankers.sample_weights import FitWeights, evaluate_weighted, weighted_blocks
+from podium.rankers.sparse_rows import SparseRows
 from podium.rankers.training_data import TrainingData, query_blocks
 from podium.threads import for_each_query, over_queries
 
@@ -107,7 +108,7 @@ def block_risk(
         fit_weights: What their losses are multiplied by.
     """
     if not np.abs(weights).sum() < _MAX_WEIGHT_SUM:
-        raise endless_score()
+        raise nonfinite_score()
     offsets = block.offsets
     if fit_weights is not None:
         result = evaluate_weighted(loss, block_scores(weights, block), block, fit_weights)
@@ -141,3 +142,34 @@ def require_complete(block: Dataset) -> None:
     """Raise a DataError if a block has missing features."""
     if not np.isfinite(block.features).all():
         raise missing_feature()
+
+
+class SparseRisk(LinearRisk):
+    """The risk of a linear scorer on sparse features."""
+
+    def __init__(self, loss: Loss, data: SparseRows, weights: FitWeights | None) -> None:
+        super().__init__(loss, len(data) if weights is None else weights.total)
+        self._data = data
+        self._weights = weights
+
+    def sums(self, weights: Doubles) -> tuple[float, Doubles]:
+        """Return the total loss of all queries and its gradient."""
+        scores = self._data.features @ weights
+        result = evaluate_weighted(self.loss, scores, self._data.queries, self._weights)
+        return result.total, np.asarray(self._data.features.T @ result.gradient)
+
+    def scatter(self) -> WithinQueryScatter:
+        """Return how the features vary within queries."""
+        from scipy import sparse
+
+        features, queries = self._data.features, self._data.queries
+        membership = sparse.csr_array(
+            (np.ones(queries.rows), np.arange(queries.rows), queries.offsets),
+            shape=(len(queries), queries.rows),
+        )
+        sums = membership @ features
+        shares = sparse.diags_array(1.0 / queries.sizes)
+        matrix = (features.T @ features - sums.T @ (shares @ sums)).toarray()
+        at_ties = self.loss.evaluate(np.zeros(queries.rows), queries.labels, queries.offsets)
+        curvature = float(at_ties.curvature.sum())
+        return WithinQueryScatter(matrix, curvature, queries.rows, len(queries))

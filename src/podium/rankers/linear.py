@@ -18,7 +18,7 @@ from podium.losses import Loss
 from podium.measures.registry import Measure
 from podium.rankers.base import FitInterrupted, Ranker
 from podium.rankers.bundle_method import BundleResult, Plane, minimize_bundle
-from podium.rankers.empirical_risk import BlockRisk, LinearRisk, block_scores
+from podium.rankers.empirical_risk import BlockRisk, LinearRisk, SparseRisk, block_scores
 from podium.rankers.fit_arguments import FitStopped
 from podium.rankers.fit_progress import Progress
 from podium.rankers.gradient_descent import adam_descent
@@ -27,7 +27,6 @@ from podium.rankers.linear_kernels import linear_scores, missing_feature
 from podium.rankers.parameter_checks import check_integer, check_number
 from podium.rankers.preconditioner import MAX_FEATURES, whitening_matrix
 from podium.rankers.sample_weights import FitWeights
-from podium.rankers.sparse_risk import SparseRisk
 from podium.rankers.sparse_rows import SparseRows
 from podium.rankers.storage import Archive
 from podium.rankers.training_data import TrainingData, in_memory

@@ -27,7 +27,7 @@ from podium.losses.base import LossValues
 from podium.rankers.position_term import PositionTerm
 
 SampleWeight: TypeAlias = QueryWeights
-"""One weight per query or per row; their number tells which. Or ``{query id: weight}``, as a
+"""One weight per query or per row; their number decides which. Or ``{query id: weight}``, as a
 dictionary or a pandas Series."""
 
 
@@ -162,7 +162,7 @@ def _is_series_of_queries(weights: Any, data: Dataset | ShardSet) -> bool:
     names, ids = set(map(str, weights.index)), set(_query_ids(data).to_pylist())
     if is_per_row:
         return len(names) == len(weights) and ids <= names
-    # An index that has nothing to do with the ids, such as numbers of rows, tells only an order.
+    # An index that has nothing to do with the ids, such as numbers of rows, gives only an order.
     return not ids.isdisjoint(names)
 
 

@@ -484,7 +484,7 @@ class StagedRanker(Ranker):
         """
         sizes = np.diff(grouping.offsets)
         query = np.repeat(np.arange(len(sizes)), sizes)
-        place = np.arange(len(query)) - grouping.offsets[query]
+        rank = np.arange(len(query)) - grouping.offsets[query]
         order = np.arange(len(query)) if grouping.order is None else grouping.order.copy()
         longest = int(sizes.max(initial=0))
         reached, spent = sizes, np.zeros(len(sizes))
@@ -494,7 +494,7 @@ class StagedRanker(Ranker):
                 with np.errstate(over="ignore"):  # a budget that pays for any number
                     paid = np.maximum(self.budget - spent, 0.0) / float(stage.cost)
                 scored = np.minimum(scored, np.floor(paid * (1 + _ROUNDING))).astype(np.int64)
-            chosen = place < scored[query]
+            chosen = rank < scored[query]
             rows = order[chosen]
             if len(rows):
                 order[chosen] = rows[np.lexsort((-score(number, rows), query[chosen]))]

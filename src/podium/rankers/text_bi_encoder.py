@@ -240,7 +240,7 @@ def _read_pooling(model: str | os.PathLike[str], parts: Mapping[str, Any]) -> st
     if config is None:
         if parts:
             raise DataError(
-                f"has no {folder}/config.json, which tells how tokens are pooled",
+                f"has no {folder}/config.json, which says how tokens are pooled",
                 path=os.fspath(model), hint="Restore the file.",
             )  # fmt: skip
         return "mean"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 import numpy as np
 from fastapi import FastAPI, Request, Response
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse
 
@@ -16,19 +17,19 @@ import podium
 from podium.errors import PodiumError
 from podium.serving.descriptions import (
     INFER_REQUEST,
-    RANK_ANSWER,
-    RANK_REQUEST,
+    answers,
     body_of,
     refusals,
+    schema_of,
 )
-from podium.serving.direct_route import DirectRoute
 from podium.serving.gateway import Gateway, read_body
+from podium.serving.rank_request import RankBody
 from podium.serving.ranking_log import SearchNames
 from podium.serving.refusal import Refusal, decoding
 from podium.serving.releases import Release
 from podium.serving.rerank import add_rerank_routes
-from podium.serving.search.routes import add_search_routes
 from podium.serving.search_ids import HEADER, search_id_of
+from podium.serving.search_routes import add_search_routes
 from podium.serving.service import Service
 from podium.serving.settings import ServingSettings
 from podium.serving.tensors import infer_answer, parse_infer
@@ -42,6 +43,35 @@ class Ranked(msgspec.Struct, gc=False):
 
     id: str | int
     score: float
+
+
+class Ranking(msgspec.Struct, gc=False):
+    """The answer of ``/rank``."""
+
+    model: str
+    version: str
+    sha256: str
+    search_id: str
+    ranking: list[Ranked]
+
+
+class DirectRoute(APIRoute):
+    """Calls its function with the request and the parameters of the path, and nothing else.
+
+    FastAPI resolves dependencies and validates results for each request. These routes have
+    neither, so requests do not pay for that. What they take and answer is still described in the
+    OpenAPI document.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return what answers a request."""
+        endpoint = self.endpoint
+
+        async def handle(request: Request) -> Response:
+            response: Response = await endpoint(request, **request.path_params)
+            return response
+
+        return handle
 
 
 def create_app(settings: ServingSettings) -> FastAPI:
@@ -101,13 +131,13 @@ def _json(content: Any, status: int = 200) -> Response:
 
 
 def _add_rank_routes(app: FastAPI, service: Service) -> None:
-    read = refusals(400, 401, 404, 408, 413, 415, 503)
-    answer: dict[int | str, dict[str, Any]] = {
-        200: {
-            "description": "The documents, best first; equal scores in the order of the request.",
-            "content": {"application/json": {"schema": RANK_ANSWER}},
-        }
-    }
+    described: dict[str, Any] = {
+        "responses": answers(
+            Ranking, "The documents, best first; equal scores in the order of the request.",
+            400, 401, 404, 408, 413, 415, 503,
+        ),
+        "openapi_extra": body_of(schema_of(RankBody)),
+    }  # fmt: skip
 
     async def rank(request: Request, name: str | None) -> Response:
         model = service.repository.get(name, request.query_params.get("version"))
@@ -119,20 +149,17 @@ def _add_rank_routes(app: FastAPI, service: Service) -> None:
         names = SearchNames(search_id_of(request, asked.search_id), asked.query_id, asked.query)
         service.note(model, names, ids, asked.rows, scores)
         ranking = [Ranked(ids[row], values[row]) for row in order]
-        content = {
-            "model": model.name, "version": str(model.version), "sha256": model.digest,
-            "search_id": names.search_id, "ranking": ranking,
-        }  # fmt: skip
+        content = Ranking(model.name, str(model.version), model.digest, names.search_id, ranking)
         return Response(
             _encode(content), headers={HEADER: names.search_id}, media_type="application/json"
         )
 
-    @app.post("/rank", responses={**answer, **read}, openapi_extra=body_of(RANK_REQUEST))
+    @app.post("/rank", **described)
     async def rank_default(request: Request) -> Response:
         """Rank documents by the first model."""
         return await rank(request, None)
 
-    @app.post("/rank/{name}", responses={**answer, **read}, openapi_extra=body_of(RANK_REQUEST))
+    @app.post("/rank/{name}", **described)
     async def rank_named(request: Request, name: str) -> Response:
         """Rank documents by a model; ``?version=`` chooses one of its versions."""
         return await rank(request, name)

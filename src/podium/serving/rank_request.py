@@ -29,6 +29,23 @@ _Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")] | None
 _Query = Annotated[str, Meta(max_length=LONGEST_QUERY)] | int | None
 
 
+class RankDocument(msgspec.Struct, forbid_unknown_fields=True):
+    """A document to rank, for any model."""
+
+    id: Id
+    features: dict[str, float | None]
+
+
+class RankBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What any model takes; a `RankDecoder` knows the features of one."""
+
+    documents: list[RankDocument]
+    search_id: OptionalSearchId = None
+    query_id: OptionalId = None
+    query: _Query = None
+    definitions: _Hash = None
+
+
 @dataclass(frozen=True)
 class RankRequest:
     """Documents to rank.

@@ -1,19 +1,28 @@
-"""The same application on Ray Serve: replicas on many machines, as many as the load needs."""
+"""The same application on Ray Serve: replicas on many machines, as many as the load needs.
+
+The settings and the bytes of every file that they name are one message: machines of a cluster need
+none of the files, and each replica unpacks what was checked once.
+"""
 
 from __future__ import annotations
 
 import signal
 import tempfile
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from podium.cluster.connection import LOCAL, Cluster
 from podium.errors import ArgumentError, MissingPackageError, PodiumError
 from podium.serving.app import create_app
-from podium.serving.bundle import ServiceBundle, pack_service, unpack_service
+from podium.serving.releases import ReleasedModel, Releases
+from podium.serving.repository import Repository
 from podium.serving.settings import ServingSettings
+from podium.serving.tokens import Tokens
 
 APPLICATION = "podium"
 """The name of the application on the cluster: a second deployment replaces the first."""
@@ -121,3 +130,45 @@ def _import_serve() -> Any:
     except ImportError as error:
         raise MissingPackageError("Ray Serve", extra="cluster") from error
     return serve
+
+
+@dataclass(frozen=True)
+class ServiceBundle:
+    """What a replica needs.
+
+    Attributes:
+        settings: The settings, as JSON.
+        models: The models of the release.
+        contents: Their bytes, by digest.
+        tokens: The content of the token file, or None.
+    """
+
+    settings: bytes
+    models: tuple[ReleasedModel, ...]
+    contents: Mapping[str, bytes]
+    tokens: bytes | None
+
+
+def pack_service(settings: ServingSettings) -> ServiceBundle:
+    """Read and check all files; a DataError if a model cannot be served."""
+    tokens = None
+    if settings.token_file is not None:
+        Tokens.read(settings.token_file)
+        tokens = Path(settings.token_file).read_bytes()
+    with tempfile.TemporaryDirectory(prefix="podium-serving-") as folder:
+        release = Repository(settings, Path(folder)).reload()
+        releases = Releases(Path(folder))
+        contents = {model.digest: releases.content(model.digest) for model in release.models}
+    return ServiceBundle(msgspec.json.encode(settings), release.models, contents, tokens)
+
+
+def unpack_service(bundle: ServiceBundle, folder: Path) -> ServingSettings:
+    """Write a bundle's files into a folder; return settings that name them."""
+    Releases(folder).publish(bundle.models, bundle.contents)
+    settings = msgspec.json.decode(bundle.settings, type=ServingSettings)
+    changes: dict[str, object] = {"state_folder": str(folder), "fixed_models": True}
+    if bundle.tokens is not None:
+        path = folder / "tokens"
+        path.write_bytes(bundle.tokens)
+        changes["token_file"] = str(path)
+    return msgspec.structs.replace(settings, **changes)

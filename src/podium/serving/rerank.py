@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import numpy as np
 from fastapi import FastAPI, Request, Response
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from podium.kernels import Doubles
-from podium.serving.descriptions import RERANK_ANSWER, RERANK_REQUEST, body_of, refusals
+from podium.serving.descriptions import answers, body_of, schema_of
 from podium.serving.gateway import read_body
 from podium.serving.refusal import Refusal, decoding
 from podium.serving.search_ids import LONGEST_QUERY
@@ -34,6 +34,24 @@ class _Request(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     model: str | None = None
     top_n: Annotated[int, Meta(ge=1)] | None = None
     return_documents: bool = False
+
+
+class _Result(msgspec.Struct, gc=False):
+    index: int
+    relevance_score: float
+    document: _Document | UnsetType = UNSET
+
+
+class _Model(msgspec.Struct, gc=False):
+    model: str
+    version: str
+    sha256: str
+
+
+class _Answer(msgspec.Struct, gc=False):
+    id: str
+    results: list[_Result]
+    meta: _Model
 
 
 _decoder = msgspec.json.Decoder(_Request)
@@ -78,25 +96,22 @@ def add_rerank_routes(app: FastAPI, service: Service) -> None:
         texts = [each if isinstance(each, str) else each.text for each in asked.documents]
         values = await scores(model, asked.query, texts)
         service.metrics.ranked(model.name, model.version, len(texts))
-        results: list[dict[str, Any]] = []
-        for row in np.argsort(-values, kind="stable")[: asked.top_n].tolist():
-            result: dict[str, Any] = {"index": row, "relevance_score": float(values[row])}
-            if asked.return_documents:
-                result["document"] = {"text": texts[row]}
-            results.append(result)
-        meta = {"model": model.name, "version": str(model.version), "sha256": model.digest}
-        answer = {"id": str(uuid.uuid4()), "results": results, "meta": meta}
+        results = [
+            _Result(
+                row, float(values[row]), _Document(texts[row]) if asked.return_documents else UNSET
+            )
+            for row in np.argsort(-values, kind="stable")[: asked.top_n].tolist()
+        ]
+        meta = _Model(model.name, str(model.version), model.digest)
+        answer = _Answer(str(uuid.uuid4()), results, meta)
         return Response(msgspec.json.encode(answer), media_type="application/json")
 
-    answer: dict[int | str, dict[str, Any]] = {
-        200: {
-            "description": "The documents, best first; equal scores in the order of the request.",
-            "content": {"application/json": {"schema": RERANK_ANSWER}},
-        },
-        **refusals(400, 401, 404, 408, 413, 415, 503),
-    }
+    described = answers(
+        _Answer, "The documents, best first; equal scores in the order of the request.",
+        400, 401, 404, 408, 413, 415, 503,
+    )  # fmt: skip
     for path in PATHS:
         app.post(
-            path, responses=answer, openapi_extra=body_of(RERANK_REQUEST),
+            path, responses=described, openapi_extra=body_of(schema_of(_Request)),
             operation_id=path.replace("/", "_"),
         )(rerank)  # fmt: skip

@@ -20,7 +20,7 @@ from podium.logs import set_up_logs
 from podium.serving.metrics import FOLDER as METRICS_FOLDER
 from podium.serving.releases import Release
 from podium.serving.repository import Repository
-from podium.serving.search.searcher import prepare_search
+from podium.serving.searcher import prepare_search
 from podium.serving.settings import ServingSettings
 from podium.serving.tokens import Tokens
 from podium.serving.workers import HAS_SIGNALS, ask_to_reload
@@ -59,7 +59,7 @@ def run_server(settings: ServingSettings, host: str, port: int, workers: int) ->
         (state / "settings.json").write_bytes(msgspec.json.encode(settings))
         os.environ[_SETTINGS] = str(state / "settings.json")
         port = _checked_port(host, port)
-        set_up_logs()  # mistakes of the command line were told as those of any command
+        set_up_logs()  # mistakes of the command line were printed as those of any command
         structlog.get_logger("podium.serving").info(
             "serving",
             address=f"http://{host}:{port}",

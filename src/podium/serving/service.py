@@ -28,7 +28,7 @@ from podium.serving.releases import Release
 from podium.serving.repository import Repository
 from podium.serving.rows import Rows
 from podium.serving.scoring import Pair
-from podium.serving.search.searcher import Searcher
+from podium.serving.searcher import Searcher
 from podium.serving.settings import ServingSettings
 from podium.serving.workers import HAS_SIGNALS, WorkerFile, ask_to_apply, wait_for_generation
 

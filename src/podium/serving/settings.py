@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from podium.errors import ArgumentError
-from podium.serving.search.settings import SearchSettings
+from podium.serving.search_settings import SearchSettings
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _VERSION = re.compile(r"[1-9][0-9]{0,8}")

@@ -83,7 +83,7 @@ def parse_infer(
 
     Args:
         body: The body of the request.
-        header_length: The header that tells how long the JSON object is, if bytes follow it.
+        header_length: The header that says how long the JSON object is, if bytes follow it.
         width: The number of features.
         most_documents: The largest number of documents.
         single: Whether the model compares single-precision numbers.

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
-from podium.kernels import Doubles, Ints
+from podium.kernels import Doubles, Ints, kernel
 from podium.scorers.single_precision import below
 from podium.scorers.trees import TreeModel
 from podium.serving.rows import Rows, row_type
-from podium.serving.tree_walk_kernel import walk_trees
 
+LANES = 16
+"""How many rows go down a tree side by side."""
 _DEEPEST = 64
 """All lanes go as deep as the deepest leaf, which costs too much in trees that are chains."""
 
@@ -89,3 +91,59 @@ def _siblings_together(model: TreeModel) -> tuple[Ints, Ints]:
     position = np.empty(len(order), np.int64)
     position[order] = np.arange(len(order))
     return np.array(order, np.int64), position
+
+
+@kernel
+def walk_trees(
+    rows: Rows,
+    roots: NDArray[np.uint32],
+    depths: NDArray[np.uint32],
+    column: NDArray[np.uint32],
+    threshold: Rows,
+    child: NDArray[np.uint32],
+    value: Doubles,
+    scores: Doubles,
+) -> None:
+    """Add the leaves that rows reach to their scores.
+
+    A row alone waits for one node after the other. Rows that go down side by side, each in a lane
+    and without a branch, wait together. A leaf is its own left child and compares a column of zeros
+    with infinity, so that a lane that has arrived stays. Each column is there twice, with missing
+    values as minus infinity and as infinity: a split reads the one in which they go its way.
+
+    Args:
+        rows: Numbers, or NaN where missing.
+        roots: The first node of each tree.
+        depths: The splits above the deepest leaf of each tree.
+        column: What each node compares: a feature with missing values as minus infinity, plus the
+            number of features with missing values as infinity, or, for a leaf, twice that number.
+        threshold: A number below it goes left; of the type of the rows.
+        child: The left child of each node; the right one comes after it.
+        value: The value of each leaf.
+        scores: What is added to.
+    """
+    width = rows.shape[1]
+    block = np.zeros((2 * width + 1) * LANES, rows.dtype)
+    node = np.zeros(LANES, np.uint32)
+    total = np.zeros(LANES, np.float64)
+    one, zero, lanes = np.uint32(1), np.uint32(0), np.uint32(LANES)
+    for start in range(0, len(rows), LANES):
+        count = min(LANES, len(rows) - start)
+        for lane in range(count):
+            for feature in range(width):
+                number = rows[start + lane, feature]
+                missing = number != number
+                block[feature * LANES + lane] = -np.inf if missing else number
+                block[(width + feature) * LANES + lane] = np.inf if missing else number
+        total[:] = 0.0
+        for tree in range(len(roots)):
+            node[:] = roots[tree]
+            for _ in range(depths[tree]):
+                for lane in range(LANES):
+                    at = node[lane]
+                    number = block[column[at] * lanes + np.uint32(lane)]
+                    node[lane] = child[at] + (zero if number < threshold[at] else one)
+            for lane in range(LANES):
+                total[lane] += value[node[lane]]
+        for lane in range(count):
+            scores[start + lane] += total[lane]

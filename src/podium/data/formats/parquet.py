@@ -96,7 +96,7 @@ def read_parquet(
 
 
 def judgments_kind(source: Source) -> type[Judgments | Preferences | PreferenceLevels]:
-    """The kind of judgments that a Parquet file's columns are of: labels if they tell no other.
+    """The kind of judgments that a Parquet file's columns are of: labels if they name no other.
 
     Example:
         >>> import io

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from podium.errors import DataError
-from podium.export.folder import ExportFolder
+from podium.export import reference
+from podium.export.folder import REFERENCE, ExportFolder
 from podium.export.live import Reference, StoredModels
 from podium.export.live.golden_documents import BATCH, safe_name
 from podium.export.live.golden_index import GoldenIndex, golden_indices, require_server_version
@@ -151,5 +152,6 @@ def _search(model: str, params: dict[str, str], rows: dict[str, Any]) -> dict[st
 
 
 def _added(export: ExportFolder) -> float:
-    written = Elasticsearch().read(export.target_files(), export.manifest.features)
+    model = reference.read_reference(export.read(REFERENCE))
+    written = Elasticsearch().read(export.target_files(), export.manifest.features, model)
     return score_shift(written.model) if isinstance(written.model, TreeModel) else 0.0

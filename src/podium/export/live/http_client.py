@@ -53,6 +53,22 @@ class Retry:
         return min(seconds, self.longest)
 
 
+def check_address(url: str) -> None:
+    """Raise an ArgumentError unless requests can be sent below an address.
+
+    Example:
+        >>> check_address("localhost:9200")
+        Traceback (most recent call last):
+        podium.errors.ArgumentError: 'localhost:9200' is not the address of a search engine. ...
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+        raise ArgumentError(
+            f"{url!r} is not the address of a search engine",
+            hint="Give one such as http://localhost:9200 or http://localhost:9200/shop.",
+        )
+
+
 class EngineClient:
     """The address of an engine, and what it answers.
 
@@ -64,12 +80,7 @@ class EngineClient:
         self.url = url.rstrip("/")
         self.title = title
         self._retry = retry or Retry(attempts=0)
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
-            raise ArgumentError(
-                f"{url!r} is not the address of a search engine",
-                hint="Give one such as http://localhost:9200.",
-            )
+        check_address(url)
         self._httpx2 = _httpx2()
         self._client = self._httpx2.Client(
             base_url=f"{self.url}/", follow_redirects=False, trust_env=False,

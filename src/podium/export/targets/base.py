@@ -86,10 +86,6 @@ class EngineModel:
         rows = np.where(np.isnan(rows), self.absent, rows)
         return as_single(rows).astype(np.float64) if self.single_precision else rows
 
-    def tree_rows(self, X: ArrayLike) -> Doubles:
-        """Return rows with the columns of its trees, which may be more than the features."""
-        return self.rows(X)
-
     def predict(self, X: ArrayLike) -> Doubles:
         """Score rows."""
         rows = self.rows(X)
@@ -157,8 +153,16 @@ class Target(ABC):
         self.refuse_always("networks", "Export it to onnx or solr.")
 
     @abstractmethod
-    def read(self, files: Mapping[str, bytes], features: Sequence[Feature]) -> EngineModel:
-        """Return what the target computes from its files; a DataError if they are malformed."""
+    def read(
+        self, files: Mapping[str, bytes], features: Sequence[Feature], model: FittedModel
+    ) -> EngineModel:
+        """Return what the target computes from its files; a DataError if they are malformed.
+
+        Args:
+            files: The files, by name.
+            features: The features.
+            model: The exported model, for a target whose files only a library of its own reads.
+        """
 
     def fields(self, files: Mapping[str, bytes]) -> dict[str, str]:
         """Return the field that a feature is read from, for those that are a document's field."""

@@ -18,6 +18,7 @@ from podium.errors import DataError
 from podium.export.folder import Feature
 from podium.export.targets.base import EngineModel, Request, Target, Written, version_number
 from podium.export.targets.opensearch import field_value, read_fields
+from podium.scorers.models import FittedModel
 from podium.scorers.trees import Split, TreeModel, concatenate_trees, flatten_tree
 
 MODEL = "model.json"
@@ -79,7 +80,9 @@ class Elasticsearch(Target):
         limits = (*_infinity_limits(model), *_shift_limits(model))
         return Written(files, (None,) * len(names), limits)
 
-    def read(self, files: Mapping[str, bytes], features: Sequence[Feature]) -> EngineModel:
+    def read(
+        self, files: Mapping[str, bytes], features: Sequence[Feature], _model: FittedModel
+    ) -> EngineModel:
         """Read the ensemble as Elasticsearch does."""
         columns = {feature.engine_name: column for column, feature in enumerate(features)}
         absent = np.array([np.nan if item.absent is None else item.absent for item in features])

@@ -20,7 +20,7 @@ from podium.export.targets.base import EngineModel, Request, Target, Written
 from podium.kernels import Doubles
 from podium.scorers.models import FittedModel, LinearModel, NetworkModel
 from podium.scorers.tree_kernel import ZERO
-from podium.scorers.trees import Split, TreeModel, concatenate_trees, flatten_tree
+from podium.scorers.trees import TreeModel, concatenate_trees
 
 MODEL = "model.onnx"
 INPUT, OUTPUT = "features", "scores"
@@ -136,13 +136,14 @@ class Onnx(Target):
     def _written(self, request: Request, graph: _Graph) -> Written:
         return Written({MODEL: graph.serialize(request)}, absent=(None,) * len(request.names))
 
-    def read(self, files: Mapping[str, bytes], features: Sequence[Feature]) -> EngineModel:
-        """Load the graph into ONNX Runtime; its trees are also read from the graph."""
-        model, columns = _parsed(files[MODEL], features)
+    def read(
+        self, files: Mapping[str, bytes], features: Sequence[Feature], model: FittedModel
+    ) -> EngineModel:
+        """Load the graph, which ONNX Runtime scores."""
         absent = np.array(
             [np.nan if feature.absent is None else feature.absent for feature in features]
         )
-        return OnnxModel(model, absent, False, files[MODEL], columns)
+        return OnnxModel(model, absent, False, files[MODEL])
 
 
 @dataclass(frozen=True)
@@ -151,26 +152,9 @@ class OnnxModel(EngineModel):
 
     Attributes:
         content: The bytes of the graph.
-        columns: The tensor of the graph that its trees take.
     """
 
     content: bytes
-    columns: str
-
-    def tree_rows(self, X: ArrayLike) -> Doubles:
-        """Return the columns of the trees, with those that the graph derives for categories."""
-        rows = self.rows(X)
-        if self.columns == INPUT:
-            return rows
-        onnx = _package("onnx")
-        model = onnx.load_model_from_string(self.content)
-        kind = onnx.TensorProto.DOUBLE
-        described = onnx.helper.make_tensor_value_info(self.columns, kind, None)
-        model.graph.output.append(described)
-        session = inference_session(model.SerializeToString())
-        columns = np.asarray(session.run([self.columns], {INPUT: rows})[0], np.float64)
-        width = len(self.model.feature_names)
-        return columns[:, :width]
 
     def predict(self, X: ArrayLike) -> Doubles:
         """Score rows with ONNX Runtime."""
@@ -347,69 +331,3 @@ def _numbers(model: TreeModel) -> Any:
     excluded = set(((number[split] - number[leaf]) % leaves).tolist())
     first = next(shift for shift in range(leaves) if shift not in excluded)
     return np.where(inner, number, (number + first) % leaves)
-
-
-def _parsed(content: bytes, features: Sequence[Feature]) -> tuple[FittedModel, str]:
-    """Read the model of a graph, and the name of the tensor that its trees take."""
-    onnx = _package("onnx")
-    try:
-        graph = onnx.load_model_from_string(content).graph
-        if any(item.data_location == item.EXTERNAL for item in graph.initializer):
-            raise ValueError("it refers to other files")
-        constants = {item.name: onnx.numpy_helper.to_array(item) for item in graph.initializer}
-        nodes = {node.op_type: node for node in graph.node}
-        names = tuple(feature.engine_name for feature in features)
-        if "TreeEnsemble" in nodes:
-            return _parsed_trees(graph, nodes["TreeEnsemble"], constants, names)
-        layers = [constants[node.input[1]] for node in graph.node if node.op_type == "MatMul"]
-        if "Relu" not in nodes and "Sub" not in nodes and len(layers) == 1:
-            return LinearModel(names, layers[0][:, 0].astype(np.float64)), INPUT
-        biases = [
-            constants[node.input[1]]
-            for node in graph.node
-            if node.op_type == "Add" and node.input[1] in constants
-        ]
-        pairs = tuple((weights.T, bias) for weights, bias in zip(layers, biases, strict=True))
-        mean, scale = constants[nodes["Sub"].input[1]], constants[nodes["Div"].input[1]]
-        return NetworkModel(names, mean, scale, pairs), INPUT
-    except DataError:
-        raise
-    except Exception as error:  # protobuf's errors have no common base
-        raise DataError(
-            f"is not a graph that Podium wrote ({error!r})", hint="Export it again."
-        ) from error
-
-
-def _parsed_trees(
-    graph: Any, node: Any, constants: Mapping[str, Any], names: tuple[str, ...]
-) -> tuple[TreeModel, str]:
-    helper = _package("onnx").helper
-    to_array = _package("onnx").numpy_helper.to_array
-    attributes = {item.name: helper.get_attribute_value(item) for item in node.attribute}
-    thresholds, leaves = to_array(attributes["nodes_splits"]), to_array(attributes["leaf_weights"])
-    modes = to_array(attributes["nodes_modes"])
-    if len(set(modes.tolist()) | {_LEQ, _LT}) > 2 or len(set(modes.tolist())) > 1:
-        raise ValueError("its splits compare in several ways")
-
-    def expand(item: tuple[int, int]) -> Split | float:
-        number, is_leaf = item
-        if number < 0:
-            raise ValueError("a node is out of range")
-        if is_leaf:
-            return float(leaves[number])
-        return Split(
-            int(attributes["nodes_featureids"][number]),
-            float(thresholds[number]),
-            bool(attributes["nodes_missing_value_tracks_true"][number]),
-            (attributes["nodes_truenodeids"][number], attributes["nodes_trueleafs"][number]),
-            (attributes["nodes_falsenodeids"][number], attributes["nodes_falseleafs"][number]),
-        )
-
-    trees = [flatten_tree((root, 0), expand) for root in attributes["tree_roots"]]
-    last = graph.node[-1]
-    base = float(constants[last.input[1]][0]) if last.op_type == "Add" else 0.0
-    width = max(attributes["nodes_featureids"], default=0) + 1
-    derived = tuple(f"set{number}" for number in range(width - len(names)))
-    strict = bool(modes[0] == _LT)
-    read = concatenate_trees(trees, names + derived, strict=strict, base_score=base)
-    return read, str(node.input[0])

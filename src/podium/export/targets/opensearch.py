@@ -27,7 +27,7 @@ from podium.export.targets.base import (
     version_number,
     zero_goes_left,
 )
-from podium.scorers.models import LinearModel
+from podium.scorers.models import FittedModel, LinearModel
 from podium.scorers.single_precision import as_single, below
 from podium.scorers.trees import Split, TreeModel, concatenate_trees, flatten_tree
 
@@ -136,7 +136,9 @@ class OpenSearch(Target):
             limits=limits,
         )
 
-    def read(self, files: Mapping[str, bytes], features: Sequence[Feature]) -> EngineModel:
+    def read(
+        self, files: Mapping[str, bytes], features: Sequence[Feature], _model: FittedModel
+    ) -> EngineModel:
         """Read both files as the plugin does."""
         listed = parse_json(files[FEATURES])["featureset"]["features"]
         names = [str(entry["name"]) for entry in listed]

@@ -26,7 +26,7 @@ from podium.export.targets.base import (
     zero_goes_left,
 )
 from podium.kernels import Floats
-from podium.scorers.models import LinearModel, NetworkModel
+from podium.scorers.models import FittedModel, LinearModel, NetworkModel
 from podium.scorers.single_precision import as_single, at_most
 from podium.scorers.trees import Split, TreeModel, concatenate_trees, flatten_tree
 
@@ -160,7 +160,9 @@ class Solr(Target):
             MODEL: json.dumps(model, allow_nan=False).encode(),
         }
 
-    def read(self, files: Mapping[str, bytes], features: Sequence[Feature]) -> EngineModel:
+    def read(
+        self, files: Mapping[str, bytes], features: Sequence[Feature], _model: FittedModel
+    ) -> EngineModel:
         """Read both files as Solr does."""
         columns = {feature.engine_name: column for column, feature in enumerate(features)}
         absent = np.array([np.nan if item.absent is None else item.absent for item in features])

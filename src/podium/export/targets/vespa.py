@@ -19,6 +19,7 @@ from podium.errors import ArgumentError, DataError
 from podium.export.folder import Feature
 from podium.export.targets.base import EngineModel, Request, Target, Written
 from podium.export.targets.opensearch import ABOVE_ALL
+from podium.scorers.models import FittedModel
 from podium.scorers.single_precision import as_single, below
 from podium.scorers.trees import Split, TreeModel, concatenate_trees, flatten_tree
 
@@ -75,7 +76,9 @@ class Vespa(Target):
         """Raise the error for what is not written: Vespa's expressions could do more."""
         raise ArgumentError(f"Podium does not write {what} for Vespa", hint=hint)
 
-    def read(self, files: Mapping[str, bytes], features: Sequence[Feature]) -> EngineModel:
+    def read(
+        self, files: Mapping[str, bytes], features: Sequence[Feature], _model: FittedModel
+    ) -> EngineModel:
         """Read the dump as Vespa's parser does."""
         columns = {feature.engine_name: column for column, feature in enumerate(features)}
         absent = np.array([np.nan if item.absent is None else item.absent for item in features])

@@ -21,7 +21,7 @@ Match: TypeAlias = tuple[int, int, bool]
 
 
 class Strength(Protocol):
-    """How strong the roots are taken to be; items are called by their place in the list."""
+    """How strong the roots are taken to be; items are called by their position in the list."""
 
     def meetings(self, roots: list[int], played: list[Match]) -> list[tuple[int, int]]:
         """The next matches: the two weakest roots, and those that need not wait for them.

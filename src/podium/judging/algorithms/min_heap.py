@@ -45,7 +45,7 @@ def heap(items: Sequence[Item], k: int) -> Selection[Item]:
 
 
 def _sift(kept: list[Item], start: int) -> Generator[list[Pair[Item]], list[Outcome], None]:
-    """Make a heap below a place again, where the item at that place may be out of order."""
+    """Make a heap below a position again, where the item there may be out of order."""
     item, index = kept[start], start
     child = 2 * index + 1
     while child < len(kept):

@@ -1,7 +1,7 @@
 """What is believed of items from a prior ranking of unknown quality and from matches.
 
 An item's strength is a standard normal variable. Under the hypothesis that the prior ranking has
-correlation r with the truth, an item whose place in the ranking is the normal quantile z has
+correlation r with the truth, an item whose position in the ranking is the normal quantile z has
 mean r z and standard deviation s = sqrt(1 - r²), the *spread*. Several spreads are kept in
 parallel, from 1 (the ranking is uninformative) to almost 0 (it is right), weighted by how well they
 foretold the matches so far.
@@ -55,7 +55,7 @@ class Beliefs:
 
 
 def quantiles(items: int) -> Doubles:
-    """The standard normal quantile of each place in a ranking, best first.
+    """The standard normal quantile of each position in a ranking, best first.
 
     Example:
         >>> quantiles(3).round(2).tolist()

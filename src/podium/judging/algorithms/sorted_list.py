@@ -65,7 +65,7 @@ def galloping(items: Sequence[Item], k: int) -> Selection[Item]:
 def _bisect(
     item: Item, top: list[Item], begin: int, end: int
 ) -> Generator[list[Pair[Item]], list[Outcome], int]:
-    """The place of an item between two places of a sorted list; it goes behind its equals."""
+    """The position of an item between two positions of a sorted list; it goes behind its equals."""
     while begin < end:
         middle = (begin + end) // 2
         (outcome,) = yield [Pair(item, top[middle])]

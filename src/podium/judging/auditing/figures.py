@@ -115,7 +115,7 @@ def length_bias(sample: AuditSample) -> Statistic:
 def calibration_error(sample: AuditSample) -> Statistic:
     """The expected calibration error: how far certainty is from the share of people who agree.
 
-    Over ten bins of equal width; NaN if the model does not tell how sure it is.
+    Over ten bins of equal width; NaN if the model does not say how sure it is.
     """
     sure, agrees = _certainty(sample), _agreeing(sample)
 

@@ -30,7 +30,7 @@ class ModelJudgment:
 
     Attributes:
         value: The grade, or 1, 0 or -1 for a pair; None if no answer can be used.
-        certainty: How sure the model is; NaN if it does not tell.
+        certainty: How sure the model is; NaN if it does not say.
         length: The logarithm of the document's length, or of the ratio of the two.
         forward: The values of the answers with the documents in alphabetical order.
         backward: The values, from the same view, of those in the other order.

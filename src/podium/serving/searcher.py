@@ -11,23 +11,23 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
-from urllib.parse import urlsplit
 
 import numpy as np
 import structlog
 
-from podium.errors import ArgumentError, DataError
+from podium.errors import DataError
+from podium.export.live.http_client import check_address
 from podium.features.definitions import FeatureDefinitions
 from podium.features.feature_search import FeatureSearch, QueryRefusedError, feature_search
 from podium.features.rows import FeatureRows
 from podium.features.search_query import LoggedDocument, SearchQuery
 from podium.kernels import Doubles, Floats
+from podium.serving.engine_client import AsyncEngineClient
 from podium.serving.model import ServedModel
 from podium.serving.refusal import Refusal
 from podium.serving.scoring import Pair
-from podium.serving.search.engine_client import AsyncEngineClient
-from podium.serving.search.request import SearchRequest
-from podium.serving.search.settings import SearchSettings
+from podium.serving.search_request import SearchRequest
+from podium.serving.search_settings import SearchSettings
 
 Outcome: TypeAlias = Literal["reranked", "logging", "model", "time", "engine", "busy"]
 """How a search ended: reranked, or why not; ``engine`` and ``busy`` are those without an answer."""
@@ -272,12 +272,7 @@ def prepare_search(
     Raises:
         PodiumError: If the engine cannot be asked so, or a ranker of a feature cannot be loaded.
     """
-    address = urlsplit(settings.url)
-    if address.scheme not in ("http", "https") or not address.hostname or address.query:
-        raise ArgumentError(
-            f"{settings.url!r} is not the address of a search engine",
-            hint="Give one such as http://localhost:9200/shop.",
-        )
+    check_address(settings.url)
     rows = FeatureRows(definitions)
     rows.load()
     # Without features there is nothing to log.

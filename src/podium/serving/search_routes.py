@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from fastapi import FastAPI, Request, Response
+from msgspec import UNSET, UnsetType
 
 from podium.features.search_query import LoggedDocument
-from podium.serving.descriptions import (
-    SEARCH_ANSWER,
-    SEARCH_PARAMETERS,
-    SEARCH_REQUEST,
-    body_of,
-    refusals,
-)
+from podium.serving.descriptions import answers, body_of, schema_of
 from podium.serving.gateway import read_body
 from podium.serving.ranking_log import SearchNames
 from podium.serving.refusal import Refusal
-from podium.serving.search.request import (
+from podium.serving.search_ids import HEADER, search_id_of
+from podium.serving.search_request import (
+    UNCHANGED,
     SearchRequest,
     check_search,
     parse_search,
     parse_search_parameters,
 )
-from podium.serving.search.searcher import REASONS, NoAnswer, SearchResult
-from podium.serving.search.settings import SearchSettings
-from podium.serving.search_ids import HEADER, search_id_of
-
-if TYPE_CHECKING:
-    from podium.serving.service import Service
+from podium.serving.search_settings import SearchSettings
+from podium.serving.searcher import REASONS, NoAnswer, SearchResult
+from podium.serving.service import Service
 
 
 class FoundDocument(msgspec.Struct, gc=False):
@@ -41,15 +35,35 @@ class FoundDocument(msgspec.Struct, gc=False):
     fields: dict[str, Any]
 
 
+class SearchAnswer(msgspec.Struct, gc=False, rename={"start": "from"}):
+    """A page, best first, and the model that ranked it, if one has."""
+
+    search_id: str
+    query: str
+    start: int
+    reranked: bool
+    reason: str | None
+    hits: list[FoundDocument]
+    model: str | UnsetType = UNSET
+    version: str | UnsetType = UNSET
+    sha256: str | UnsetType = UNSET
+
+
 def add_search_routes(app: FastAPI, service: Service, settings: SearchSettings) -> None:
     """Add the routes of a search to an application."""
-    answers: dict[int | str, dict[str, Any]] = {
-        200: {
-            "description": "The page, best first, and whether the model ranked it.",
-            "content": {"application/json": {"schema": SEARCH_ANSWER}},
-        },
-        **refusals(400, 401, 408, 413, 415, 503),
-    }
+    described = answers(
+        SearchAnswer, "The page, best first, and whether the model ranked it.",
+        400, 401, 408, 413, 415, 503,
+    )  # fmt: skip
+    schema = schema_of(SearchRequest)
+    parameters = [
+        {"name": name, "in": "query", "required": name == "q", "schema": each}
+        for name, each in {
+            "q": schema["properties"]["query"],
+            **{name: schema["properties"][name] for name in sorted(UNCHANGED)},
+            "fields": {"type": "string"}, "columns.NAME": {"type": "string"},
+        }.items()
+    ]  # fmt: skip
 
     async def answer(sent: Request, request: SearchRequest) -> Response:
         search_id = search_id_of(sent, request.search_id)
@@ -71,36 +85,34 @@ def add_search_routes(app: FastAPI, service: Service, settings: SearchSettings) 
                 search_id, request.query_id, request.query, request.start, request.size
             )
             service.note(ranked.model, names, ranked.ids, ranked.rows, ranked.scores)
-        content = msgspec.json.encode({"search_id": search_id} | _content(request, result))
+        content = msgspec.json.encode(_answer(search_id, request, result))
         return Response(content, headers={HEADER: search_id}, media_type="application/json")
 
-    @app.post("/search", responses=answers, openapi_extra=body_of(SEARCH_REQUEST))
+    @app.post("/search", responses=described, openapi_extra=body_of(schema))
     async def search(request: Request) -> Response:
         """Search, and rank the results by a model."""
         body = await read_body(request.scope, request.receive, service.settings)
         return await answer(request, parse_search(body))
 
-    @app.get("/search", responses=answers, openapi_extra={"parameters": SEARCH_PARAMETERS})
+    @app.get("/search", responses=described, openapi_extra={"parameters": parameters})
     async def search_by_parameters(request: Request) -> Response:
         """Search, and rank the results by a model."""
         return await answer(request, parse_search_parameters(request.query_params))
 
 
-def _content(request: SearchRequest, result: SearchResult) -> dict[str, Any]:
-    content: dict[str, Any] = {
-        "query": request.query,
-        "from": request.start,
-        "reranked": result.ranked is not None,
-        "reason": REASONS.get(result.outcome),
-        "hits": [
-            FoundDocument(document.id, score, _fields(document, request.fields))
-            for document, score in result.page
-        ],
-    }
-    if result.ranked is not None:
-        model = result.ranked.model
-        content |= {"model": model.name, "version": str(model.version), "sha256": model.digest}
-    return content
+def _answer(search_id: str, request: SearchRequest, result: SearchResult) -> SearchAnswer:
+    hits = [
+        FoundDocument(document.id, score, _fields(document, request.fields))
+        for document, score in result.page
+    ]
+    reason = REASONS.get(result.outcome)
+    if result.ranked is None:
+        return SearchAnswer(search_id, request.query, request.start, False, reason, hits)
+    model = result.ranked.model
+    return SearchAnswer(
+        search_id, request.query, request.start, True, reason, hits,
+        model.name, str(model.version), model.digest,
+    )  # fmt: skip
 
 
 def _fields(document: LoggedDocument, names: list[str]) -> dict[str, Any]:

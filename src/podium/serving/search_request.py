@@ -13,8 +13,8 @@ from podium.serving.refusal import Refusal, decoding
 from podium.serving.search_ids import OptionalId, OptionalSearchId
 
 LONGEST_QUERY = 1_000
-_UNCHANGED = frozenset({"from", "size", "search_id", "query_id"})
-_KEYS = _UNCHANGED | {"q", "fields"}
+UNCHANGED = frozenset({"from", "size", "search_id", "query_id"})
+_KEYS = UNCHANGED | {"q", "fields"}
 _COLUMN = "columns."
 
 
@@ -60,7 +60,7 @@ def parse_search_parameters(parameters: QueryParams) -> SearchRequest:
     if len(parameters.multi_items()) > len(parameters):
         raise Refusal(400, "a parameter is given twice")
     content: dict[str, object] = {"query": parameters.get("q", "")}
-    content |= {name: value for name, value in parameters.items() if name in _UNCHANGED}
+    content |= {name: value for name, value in parameters.items() if name in UNCHANGED}
     content["columns"] = {key.removeprefix(_COLUMN): parameters[key] for key in columns}
     if parameters.get("fields"):
         content["fields"] = parameters["fields"].split(",")

@@ -1,1 +1,0 @@
-"""Searches that are reranked: an engine's candidates in the order of a model."""
