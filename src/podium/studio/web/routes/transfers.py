@@ -136,7 +136,7 @@ class PreviewOut(BaseModel):
     rows: list[list[str]]
     guess: TableColumns
     query: str = ""
-    """Of the first rows, the query with the most documents."""
+    """The query with the most documents in the first rows."""
     description: str = ""
     documents: list[ExampleDocument] = []
     """The first two of its documents."""
