@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from podium.cli.hints import for_command_line
+from podium.cli.failing import for_command_line
 from podium.data import Dataset, read_csv, write_letor, write_parquet
 from podium.measures import evaluate
 from podium.rankers import LinearRanker, load_ranker
