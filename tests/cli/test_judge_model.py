@@ -137,7 +137,7 @@ def test_what_looks_like_an_injection_is_named(tmp_path, model):
 def test_wrong_options(tmp_path, candidates, model):
     command = ("judge", tmp_path / "s", "--from", candidates, "--query", "q2")
     assert "names no model" in fail(*command, "--model", "http://localhost/v1")
-    assert "cannot be read" in fail(*command, "--model", model, "--rubric", "none.toml")
+    assert "no such file" in fail(*command, "--model", model, "--rubric", "none.toml")
     assert "--prices is '1'" in fail(*command, "--model", model, "--prices", "1")
     assert "needs prices" in fail(*command, "--model", model, "--max-money", 1)
     assert not (tmp_path / "s").exists()

@@ -9,7 +9,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
-from podium.cli.hints import for_command_line
+from podium.cli.failing import for_command_line
 from podium.data import Dataset, read_csv, write_letor, write_parquet, write_run
 from podium.data.sources import as_rankings
 from podium.measures import evaluate

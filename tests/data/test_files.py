@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from podium.data import Dataset, files, read_letor, read_qrels, write_letor
-from podium.data.files import chunk_loaders, numbered_lines, open_write
+from podium.data.files import chunk_loaders, numbered_lines, open_write, read_bounded
 from podium.data.formats.letor import iter_letor
 from podium.errors import DataError
 from tests.data.strategies import assert_same
@@ -284,3 +284,24 @@ def test_targets_that_cannot_be_written(tmp_path: Path, name: str, suffix: str) 
         write_letor(EXPECTED, tmp_path / f"{name}{suffix}")
     assert caught.value.hint
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_whole_files_are_read_up_to_a_size(tmp_path: Path) -> None:
+    most = 1 << 20
+    path = tmp_path / "a"
+    path.write_bytes(b"x" * most)
+    assert read_bounded(path, most) == b"x" * most
+    path.write_bytes(b"x" * (most + 1))
+    with pytest.raises(DataError, match=r"a: is larger than 1 MiB\. Check the path\."):
+        read_bounded(path, most)
+    with pytest.raises(DataError, match="larger than 1 MiB"):
+        read_bounded("/dev/zero", most)
+    with pytest.raises(DataError, match=r"absent: no such file\. Name another\."):
+        read_bounded(tmp_path / "absent", most, hint="Name another.")
+    with pytest.raises(DataError, match=r"cannot be read \(Is a directory\)"):
+        read_bounded(tmp_path, most)
+    reading, writing = os.pipe()
+    os.write(writing, b"piped")
+    os.close(writing)
+    assert read_bounded(f"/dev/fd/{reading}", most) == b"piped"
+    os.close(reading)

@@ -191,7 +191,7 @@ def test_words_cannot_change_the_structure_of_a_query_of_solr(tmp_path, solr):
 
 def test_large_files_and_folders_are_refused(tmp_path):
     assert refused(tmp_path, "#" * (1 << 20) + "\n") == (": is larger than 1 MiB. Check the path.")
-    with pytest.raises(DataError, match="is not a file"):
+    with pytest.raises(DataError, match="Is a directory"):
         read_definitions(tmp_path)
     with pytest.raises(DataError, match="no such file"):
         read_definitions(tmp_path / "absent.toml")

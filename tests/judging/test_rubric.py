@@ -115,7 +115,7 @@ def test_what_is_wrong_with_a_rubric(tmp_path, old, new, problem):
 
 
 def test_no_file():
-    with pytest.raises(DataError, match=r"cannot be read.*one of grades, pairs"):
+    with pytest.raises(DataError, match=r"no such file.*one of grades, pairs"):
         read_rubric("no/such.toml")
 
 

@@ -18,11 +18,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podium.cli.judge_screen import Stopwatch
 from podium.errors import DataError
 from podium.judging import Grade, Mark, Outcome, Overlap, Session, SessionFile, SideBySide, Verdict
 from podium.judging.entries import Undo
 from podium.judging.session_file import _parse
-from podium.judging.stopwatch import Stopwatch
 from tests.judging.histories import random_entry, random_session, state
 
 

@@ -114,6 +114,7 @@ def evaluate_command(
     or a shard folder; a shard folder or its URL also on a cluster.
     """
     without_runs = scores is not None or cluster is not None
+    changes: dict[str, Any] = {"level": level, "judged_only": judged_only, "complete": complete}
     if trec:
         if without_runs or machine is not None or conventions is not None or as_json:
             raise ArgumentError(
@@ -124,7 +125,7 @@ def evaluate_command(
             truth,
             runs or [],
             measures or ["official"],
-            partial(_changed, level=level, judged_only=judged_only, complete=complete),
+            changes,
             per_query=per_query,
             reading=reading,
         )
@@ -136,13 +137,7 @@ def evaluate_command(
                 hint="Leave out --per-query, --scores and --cluster.",
             )
         systems = read_systems(runs or [], reading)
-        names, chosen = resolved(
-            measures or ["nDCG@10"],
-            conventions,
-            level=level,
-            judged_only=judged_only,
-            complete=complete,
-        )
+        names, chosen = resolved(measures or ["nDCG@10"], conventions, **changes)
         print_powered(
             truth, machine, systems, names, chosen, reading, differences=False, as_json=as_json
         )
@@ -156,23 +151,11 @@ def evaluate_command(
         if runs:
             judged = reading.truth(truth, runs)
             default = ["ppref", "rpref"] if isinstance(judged, Preferences) else ["nDCG@10"]
-            names, chosen = resolved(
-                measures or default,
-                conventions,
-                level=level,
-                judged_only=judged_only,
-                complete=complete,
-            )
+            names, chosen = resolved(measures or default, conventions, **changes)
             for name, run in read_systems(runs, reading).items():
                 results[name] = evaluate(names, judged, run, conventions=chosen)
         else:
-            names, chosen = resolved(
-                measures or ["nDCG@10"],
-                conventions,
-                level=level,
-                judged_only=judged_only,
-                complete=complete,
-            )
+            names, chosen = resolved(measures or ["nDCG@10"], conventions, **changes)
             if scores is not None:
                 data = reading.whole_data_set(truth, progress=progress)
                 values = _read_scores(scores, data.rows)
@@ -223,7 +206,7 @@ def _print_as_trec_eval(
     truth: str,
     runs: list[str],
     measures: list[str],
-    change: Any,
+    changes: dict[str, Any],
     *,
     per_query: bool,
     reading: Reading,
@@ -232,7 +215,7 @@ def _print_as_trec_eval(
         raise ArgumentError("there is no run to evaluate", hint="Give qrels and runs.")
     listed = trec_eval_measures(measures)
     judged = reading.truth(truth, runs)
-    conventions = change(conventions_named("trec_eval"))
+    conventions = _changed(conventions_named("trec_eval"), **changes)
     for path in runs:
         for line in trec_lines(
             listed, judged, reading.rankings(path), conventions, per_query=per_query

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from rich.console import Console, Group
 from rich.panel import Panel
@@ -11,11 +14,108 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from podium.cli.keys import END, key_presses
 from podium.cli.text import shown
 from podium.judging import Mark, Outcome, Pair, Session, SessionFile, Verdict
 from podium.judging.entries import active_entries, seconds_spent
-from podium.judging.stopwatch import Stopwatch
+
+
+class Stopwatch:
+    """Counts the seconds of one judgment, pauses left out.
+
+    Args:
+        clock: Tells the time in seconds.
+
+    Example:
+        >>> times = iter([0.0, 4.0, 64.0, 65.5])
+        >>> watch = Stopwatch(lambda: next(times))  # starts at 0
+        >>> watch.pause()  # at 4, for a minute
+        >>> watch.resume()  # at 64
+        >>> watch.lap()  # at 65.5
+        5.5
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._counted = 0.0
+        self._since: float | None = clock()
+
+    @property
+    def running(self) -> bool:
+        """Whether time counts at the moment."""
+        return self._since is not None
+
+    def pause(self) -> None:
+        """Stop counting; does nothing if it is stopped."""
+        if self._since is not None:
+            self._counted += self._clock() - self._since
+            self._since = None
+
+    def resume(self) -> None:
+        """Count again; does nothing if it counts."""
+        if self._since is None:
+            self._since = self._clock()
+
+    def lap(self) -> float:
+        """The seconds counted since the last lap; the next lap starts now."""
+        now = self._clock()
+        seconds = self._counted + (0.0 if self._since is None else now - self._since)
+        self._counted, self._since = 0.0, now
+        return seconds
+
+
+_ARROWS = {"\x1b[A": "up", "\x1b[B": "down", "\x1b[C": "right", "\x1b[D": "left"}
+_ARROWS |= {code.replace("[", "O"): name for code, name in _ARROWS.items()}
+
+END = "end of input"
+
+
+@contextmanager
+def key_presses() -> Iterator[Callable[[], str]]:
+    """Yield a function that waits for a key: a character, an arrow's name, or `END`.
+
+    Where standard input is not a terminal, each of its lines is a key, so that a session can be
+    scripted.
+    """
+    if not sys.stdin.isatty():
+        yield _line
+    elif sys.platform == "win32":
+        yield _windows_key
+    else:
+        import termios
+        import tty
+
+        terminal = sys.stdin.fileno()
+        before = termios.tcgetattr(terminal)
+        tty.setcbreak(terminal)
+        try:
+            yield lambda: _posix_key(terminal)
+        finally:
+            termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
+def _line() -> str:
+    line = sys.stdin.readline()
+    return line.strip() if line else END
+
+
+def _posix_key(terminal: int) -> str:
+    pressed = os.read(terminal, 16)
+    if pressed in (b"", b"\x04"):
+        return END
+    # Of keys pressed at once only the first counts: nobody can have judged the next pair yet.
+    text = pressed.decode(errors="replace")
+    return _ARROWS.get(text, text[:1])
+
+
+def _windows_key() -> str:
+    import msvcrt
+
+    arrows = {"H": "up", "P": "down", "M": "right", "K": "left"}
+    pressed: str = msvcrt.getwch()  # type: ignore[attr-defined]
+    if pressed in ("\x00", "\xe0"):
+        return arrows.get(msvcrt.getwch(), "")  # type: ignore[attr-defined]
+    return END if pressed in ("\x04", "\x1a") else pressed
+
 
 _OUTCOMES = {
     "left": Outcome.LEFT,

@@ -20,6 +20,7 @@ import podium
 from podium.cli.fit_report import FitReport
 from podium.cli.reading import Reading
 from podium.cli.training import STUDIO, TrainingRequest
+from podium.data.files import open_write
 from podium.data.formats.letor import GROUP_SUFFIX, group_file
 from podium.errors import ArgumentError, DataError
 
@@ -92,10 +93,8 @@ def recorded(
         "report": report.facts,
         "ranker": digest_of(saved),
     }
-    text = json.dumps(content, indent=2, default=repr) + "\n"
-    partial = path / f"{RECORD_FILE}.part"
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path / RECORD_FILE)  # a record is complete or not there
+    with open_write(path / RECORD_FILE) as write:  # a record is complete or not there
+        write((json.dumps(content, indent=2, default=repr) + "\n").encode())
 
 
 def read_record(folder: str) -> RunRecord:

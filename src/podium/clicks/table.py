@@ -21,7 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from podium.data.arrow_arrays import to_numpy
-from podium.data.files import writing
+from podium.data.files import open_write
 from podium.errors import ArgumentError, DataError, MissingPackageError
 from podium.kernels import Ints
 from podium.threads import thread_count
@@ -115,11 +115,8 @@ class ClickLog:
         """Write the manifest."""
         content = asdict(self)
         del content["folder"]
-        with writing(self.folder / MANIFEST):
-            path = self.folder / MANIFEST
-            partial = path.with_suffix(".partial")
-            partial.write_text(json.dumps({"version": VERSION, **content}, indent=1))
-            partial.replace(path)
+        with open_write(self.folder / MANIFEST) as write:
+            write(json.dumps({"version": VERSION, **content}, indent=1).encode())
 
     @property
     def paths(self) -> list[str]:

@@ -170,6 +170,24 @@ def _padded(tail: bytes, piece: bytes, end: int) -> Bytes:
     return chunk
 
 
+def read_bounded(
+    path: str | os.PathLike[str], most: int, *, hint: str = "Check the path."
+) -> bytes:
+    """Read a whole file of at most so many bytes; a DataError with the hint if that fails."""
+    try:
+        with Path(path).open("rb") as file:
+            size = os.fstat(file.fileno()).st_size  # 0 of a pipe
+            content = file.read(min(size or most, most) + 1)
+    except OSError as error:
+        missing = isinstance(error, FileNotFoundError)
+        problem = "no such file" if missing else f"cannot be read ({error.strerror})"
+        raise DataError(problem, path=path, hint=hint) from error
+    if len(content) > most:
+        limit = f"{most >> 30} GiB" if most >= 1 << 30 else f"{most >> 20} MiB"
+        raise DataError(f"is larger than {limit}", path=path, hint=hint)
+    return content
+
+
 @contextmanager
 def _reading(name: str) -> Iterator[None]:
     """Convert read errors of the system or a codec to a DataError that names the source."""

@@ -26,7 +26,7 @@ import numpy as np
 
 from podium.data.atomic import atomic_write
 from podium.data.definitions_hash import checked_hash
-from podium.data.files import writing
+from podium.data.files import read_bounded, writing
 from podium.data.json_lines import json_line, json_lines, parse_json
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
@@ -357,13 +357,4 @@ def _files_of_export(folder: Path) -> set[str]:
 
 
 def _read(file: Path) -> bytes:
-    try:
-        if file.stat().st_size > _MOST_BYTES:
-            raise DataError("is larger than 1 GiB", path=file, hint="It is not part of an export.")
-        return file.read_bytes()
-    except FileNotFoundError as error:
-        raise DataError("no such file", path=file, hint="Export it again.") from error
-    except OSError as error:
-        raise DataError(
-            f"cannot be read ({error.strerror})", path=file, hint="Check it."
-        ) from error
+    return read_bounded(file, _MOST_BYTES, hint="Export it again.")

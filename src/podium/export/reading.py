@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Never
 
 from podium.data.columns import are_numbers, numbered_names
+from podium.data.files import read_bounded
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Floats
 from podium.rankers import Ranker, load_ranker
@@ -30,7 +31,7 @@ def read_ranker(path: str | os.PathLike[str]) -> Ranker:
     if Path(path).is_dir():
         return load_ranker(path)
     try:
-        return ranker_of_bytes(_content(path))
+        return ranker_of_bytes(read_bounded(path, MOST_BYTES))
     except DataError as error:
         raise error.at(path) from error
 
@@ -100,16 +101,6 @@ class ModelRanker(Ranker, abstract=True):
 
     def _restore(self, _archive: object) -> Never:
         raise ArgumentError("another library trained this model", hint="Read the file it saved.")
-
-
-def _content(path: str | os.PathLike[str]) -> bytes:
-    file = Path(path)
-    try:
-        if file.stat().st_size > MOST_BYTES:
-            raise DataError("is larger than 1 GiB", path=path, hint="Give a smaller model.")
-        return file.read_bytes()
-    except FileNotFoundError as error:
-        raise DataError("no such file", path=path, hint="Check the path.") from error
 
 
 def read_engine_model(content: bytes) -> TreeModel:

@@ -10,12 +10,13 @@ from math import inf, isnan, nan
 from pathlib import Path
 from typing import Any, NoReturn
 
+from podium.data.files import read_bounded
 from podium.errors import DataError
 from podium.features.definition import VALUE_TYPES, FeatureDefinition, Source, ValueType
 from podium.features.definitions import FeatureDefinitions
 from podium.features.ranker_source import RankerSource
 from podium.features.sources import NAME, EngineSource, FieldSource, FunctionSource, QuerySource
-from podium.features.toml_table import TomlTable, read_bounded
+from podium.features.toml_table import TomlTable
 
 SOURCES: dict[str, type[Source]] = {
     each.name: each

@@ -92,21 +92,3 @@ class TomlTable:
             if key and pattern.match(line):
                 return number
         return self.header
-
-
-def read_bounded(file: Path, limit: int) -> bytes:
-    """Read a file of at most so many bytes."""
-    try:
-        if not file.is_file():
-            raise DataError(
-                "is not a file" if file.exists() else "no such file",
-                path=file,
-                hint="Check the path.",
-            )
-        if file.stat().st_size > limit:
-            raise DataError(f"is larger than {limit >> 20} MiB", path=file, hint="Check the path.")
-        return file.read_bytes()
-    except OSError as error:
-        raise DataError(
-            f"cannot be read ({error.strerror})", path=file, hint="Check its permissions."
-        ) from error

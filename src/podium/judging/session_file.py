@@ -10,11 +10,11 @@ import json
 import os
 from dataclasses import asdict, fields
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
-from podium.data.atomic import sync_folder, try_lock
+from podium.data.atomic import sync_folder
 from podium.data.files import writing
+from podium.data.journal import Journal
 from podium.data.json_lines import parse_log
 from podium.errors import DataError, PodiumError
 from podium.judging.assignment import Overlap
@@ -34,6 +34,7 @@ _SETTINGS = {
 """The session's keys in the first line, with their types; the other keys are about the query."""
 
 
+_IN_USE = "someone is judging this session"
 _OVERLAP = tuple(field.name for field in fields(Overlap))
 
 
@@ -55,11 +56,11 @@ class SessionFile:
         ('a',)
     """
 
-    def __init__(self, path: Path, stream: BinaryIO, session: Session, about: dict[str, Any]):
-        self.path = path
+    def __init__(self, file: Journal, session: Session, about: dict[str, Any]) -> None:
+        self.path = file.path
         self.session = session
         self.about = about
-        self._stream = stream
+        self._file = file
 
     @classmethod
     def create(
@@ -69,106 +70,65 @@ class SessionFile:
         about = dict(about or {})
         content = _lines(_header(session, about), *map(entry_to_json, session.log))
         _check_readable(content, path, about)
-        journal = cls(Path(path), _opened(path, "xb"), session, about)
+        file = Journal(path, "xb", _IN_USE)
         try:
-            journal._lock()
-            journal._write(content)
+            file.add(content)
             with writing(path):
-                sync_folder(journal.path.resolve().parent)  # or a crash could lose its name
+                sync_folder(file.path.resolve().parent)  # or a crash could lose its name
         except BaseException:
-            journal.close()
-            journal.path.unlink(missing_ok=True)
+            file.close()
+            file.path.unlink(missing_ok=True)
             raise
-        return journal
+        return cls(file, session, about)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
         """Open an existing session file and lock it."""
-        stream = _opened(path, "r+b")
-        journal = cls(Path(path), stream, Session(["-"]), {})
+        file = Journal(path, "r+b", _IN_USE)
         try:
-            journal._lock()
-            content = stream.read()
-            journal.session, journal.about = _parse(content, path)
-            stream.truncate(stream.seek(content.rfind(b"\n") + 1))
+            content = file.read()
+            session, about = _parse(content, path)
+            file.cut(content.rfind(b"\n") + 1)
         except BaseException:
-            stream.close()
+            file.close()
             raise
-        return journal
+        return cls(file, session, about)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Session:
         """Read the session in a file without locking it."""
-        with _opened(path, "rb") as stream:
-            return _parse(stream.read(), path)[0]
+        try:
+            content = Path(path).read_bytes()
+        except OSError as error:
+            raise DataError(
+                f"cannot be opened ({error.strerror})", path=path, hint="Choose another name."
+            ) from error
+        return _parse(content, path)[0]
 
     def add(self, entry: Entry) -> int:
         """Add an entry and return its position in the log; it is on disk when this returns."""
-        self._check_open()
+        self._file.require_open()
         position = self.session.add(entry)  # which refuses what could not be read again
-        self._write(_lines(entry_to_json(entry)))
+        self._file.add(_lines(entry_to_json(entry)))
         return position
 
     def undo(self, assessor: str | None = None, *, at: float = 0.0) -> Undo | None:
         """Undo the last active entry, of an assessor or of anyone."""
-        self._check_open()
+        self._file.require_open()
         undo = self.session.undo(assessor, at=at)
         if undo is not None:
-            self._write(_lines(entry_to_json(undo)))
+            self._file.add(_lines(entry_to_json(undo)))
         return undo
 
     def close(self) -> None:
         """Close the file."""
-        self._stream.close()
+        self._file.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
-
-    def _check_open(self) -> None:
-        if self._stream.closed:
-            raise DataError("is closed", path=self.path, hint="Open it again.")
-
-    def _write(self, content: bytes) -> None:
-        waiting = memoryview(content)
-        try:
-            while waiting:
-                waiting = waiting[self._stream.write(waiting) :]
-            os.fsync(self._stream.fileno())
-        except OSError as error:
-            # What is in memory is ahead of the file now, and the file may end in half a line.
-            # No more entries are accepted; opening the file again resumes from its content.
-            self.close()
-            raise DataError(
-                f"cannot be written ({error.strerror})",
-                path=self.path,
-                hint="Free disk space, then open it again: the last entry is lost.",
-            ) from error
-
-    def _lock(self) -> None:
-        with writing(self.path):
-            free = try_lock(self._stream)
-        if not free:
-            raise DataError(
-                "someone is judging this session", path=self.path, hint="Wait until they are done."
-            )
-
-
-def _opened(path: str | os.PathLike[str], mode: str) -> BinaryIO:
-    try:
-        # Without a buffer, which would try to write its rest once more when it is closed.
-        return open(path, mode, buffering=0)  # type: ignore[return-value]  # noqa: PTH123
-    except OSError as error:
-        raise DataError(
-            f"cannot be opened ({error.strerror})", path=path, hint="Choose another name."
-        ) from error
 
 
 def _lines(*values: dict[str, Any]) -> bytes:

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from podium.data.atomic import atomic_write, try_lock
-from podium.errors import DataError
+from podium.data.files import read_bounded
 from podium.rankers.storage import pack_folder
 from podium.serving.settings import ModelSpec
 
@@ -90,14 +90,6 @@ def read_content(spec: ModelSpec) -> tuple[str, bytes]:
     """Read a model's file, or the folder of a ranker of texts; return its digest and its bytes."""
     if Path(spec.path).is_dir():
         content = pack_folder(Path(spec.path), MOST_BYTES)
-        return hashlib.sha256(content).hexdigest(), content
-    try:
-        with Path(spec.path).open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise DataError(
-            f"cannot be read ({error.strerror})", path=spec.path, hint="Check the path."
-        ) from error
-    if len(content) > MOST_BYTES:
-        raise DataError("is larger than 1 GiB", path=spec.path, hint="Serve a smaller model.")
+    else:
+        content = read_bounded(spec.path, MOST_BYTES)
     return hashlib.sha256(content).hexdigest(), content

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from podium.data.files import read_bounded
 from podium.errors import DataError
 from podium.features.feature_search import DEFAULT_SET
 
@@ -57,16 +58,8 @@ def read_search_settings(path: str) -> SearchSettings:
 
     The file of definitions is relative to it.
     """
+    content = read_bounded(path, _MOST_BYTES)
     try:
-        with Path(path).open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
-    except OSError as error:
-        raise DataError(
-            f"cannot be read ({error.strerror})", path=path, hint="Check the path."
-        ) from error
-    try:
-        if len(content) > _MOST_BYTES:
-            raise ValueError("is larger than 1 MiB")
         settings = msgspec.convert(tomllib.loads(content.decode()), SearchSettings)
         for field in (*settings.fields, *settings.text_fields, settings.id_field or "id"):
             if not _FIELD.fullmatch(field):

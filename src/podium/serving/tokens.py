@@ -13,8 +13,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 from dataclasses import dataclass
-from pathlib import Path
 
+from podium.data.files import read_bounded
 from podium.errors import DataError
 
 _LONGEST_TOKEN = 1024
@@ -40,9 +40,9 @@ class Tokens:
     def read(cls, path: str) -> Tokens:
         """Read a token file; a DataError that names the line if one is malformed."""
         try:
-            content = Path(path).read_bytes()[:_MOST_BYTES].decode()
-        except (OSError, UnicodeError) as error:
-            raise DataError(f"cannot be read ({error})", path=path, hint="Check it.") from error
+            content = read_bounded(path, _MOST_BYTES).decode()
+        except UnicodeError as error:
+            raise DataError(f"is not UTF-8 text ({error})", path=path, hint="Check it.") from error
         tokens = []
         for number, line in enumerate(content.splitlines(), 1):
             words = line.split()

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from podium.data.csv_cells import harmless_cell, restored_cell
-from podium.data.files import writing
+from podium.data.files import read_bounded, writing
 from podium.data.seeds import generator
 from podium.errors import ArgumentError, DataError
 from podium.judging.auditing.sample import Unit, model_judgments, one_rubric
@@ -129,15 +129,7 @@ def read_sheet(
         >>> read_sheet(name)
         {('q1', 'd1'): 2.0}
     """
-    try:
-        with Path(path).open("rb") as stream:
-            content = stream.read(_LARGEST + 1)
-    except OSError as error:
-        raise DataError(
-            f"cannot be read ({error.strerror})", path=path, hint="Name a sheet."
-        ) from error
-    if len(content) > _LARGEST:
-        raise DataError("is too large for a sheet", path=path, hint="Give at most 64 MiB.")
+    content = read_bounded(path, _LARGEST, hint="Name a sheet.")
     try:
         text = content.decode("utf-8-sig")
         header = text.partition("\n")[0]

@@ -15,11 +15,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from math import isfinite
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
-from podium.data.atomic import try_lock
-from podium.data.files import writing
+from podium.data.journal import Journal
 from podium.data.json_lines import json_line, parse_log
 from podium.errors import DataError
 from podium.judging.entries import GRADES
@@ -116,9 +114,9 @@ class AnswerLog:
         self._answers: dict[str, ModelAnswer] = {}
         self._units: dict[tuple[str, str, tuple[str, ...]], ModelAnswer] = {}
         self._spent: dict[str, _Spent] = {}
-        self._stream: BinaryIO | None = None
+        self._file: Journal | None = None
         if self.path is not None:
-            self._stream = self._opened(self.path)
+            self._file = self._opened(self.path)
 
     @property
     def answers(self) -> list[ModelAnswer]:
@@ -137,8 +135,8 @@ class AnswerLog:
             spent = _Spent(model, now.requests, now.prompt_tokens, now.answer_tokens)
             with self._lock:
                 self._spent[model] = spent
-                if self._stream is not None:
-                    self._write(json_line({"spent": asdict(spent)}))
+                if self._file is not None:
+                    self._file.add(json_line({"spent": asdict(spent)}))
 
         spending.keep = keep
 
@@ -175,49 +173,32 @@ class AnswerLog:
 
     def close(self) -> None:
         """Close the file."""
-        if self._stream is not None:
-            self._stream.close()
+        if self._file is not None:
+            self._file.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
-    def _opened(self, path: Path) -> BinaryIO:
+    def _opened(self, path: Path) -> Journal:
         if path.exists() and not path.is_file():
             raise DataError("is not a file", path=path, hint="Name a file to keep answers in.")
+        file = Journal(path, "ab+", "another process adds answers to it")
         try:
-            stream: BinaryIO = path.open("ab+", buffering=0)
-        except OSError as error:
-            raise DataError(
-                f"cannot be opened ({error.strerror})", path=path, hint="Choose another name."
-            ) from error
-        try:
-            with writing(path):
-                free = try_lock(stream)
-            if not free:
-                raise DataError(
-                    "another process adds answers to it", path=path, hint="Wait until it is done."
-                )
-            stream.seek(0)
-            content = stream.read()
+            content = file.read()
             if content and b"\n" not in content:
                 raise DataError("is not a log of answers", path=path, hint="Name another file.")
             lines, whole = parse_log(content, _line_from_json, path)
             if whole < len(content):  # a line that a crash left unfinished
-                stream.truncate(whole)
+                file.cut(whole)
         except BaseException:
-            stream.close()
+            file.close()
             raise
         self._remember(line for line in lines if isinstance(line, ModelAnswer))
         self._spent = {line.model: line for line in lines if isinstance(line, _Spent)}
-        return stream
+        return file
 
     def _remember(self, answers: Iterable[ModelAnswer]) -> None:
         """Answers that are kept already."""
@@ -227,24 +208,8 @@ class AnswerLog:
 
     def _keep(self, answer: ModelAnswer) -> None:
         """Put an answer where a crash does not reach it, before it counts."""
-        if self._stream is not None:
-            self._write(json_line(answer_to_json(answer)))
-
-    def _write(self, line: bytes) -> None:
-        assert self._stream is not None
-        waiting = memoryview(line)
-        try:
-            while waiting:
-                waiting = waiting[self._stream.write(waiting) :]
-            os.fsync(self._stream.fileno())
-        except (OSError, ValueError) as error:
-            self._stream.close()
-            reason = error.strerror if isinstance(error, OSError) else "it is closed"
-            raise DataError(
-                f"cannot be written ({reason})",
-                path=self.path,
-                hint="Free disk space, then go on: the last answer is lost.",
-            ) from error
+        if self._file is not None:
+            self._file.add(json_line(answer_to_json(answer)))
 
 
 def read_answers(path: str | os.PathLike[str]) -> list[ModelAnswer]:

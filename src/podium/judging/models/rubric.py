@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from importlib.resources import files
-from pathlib import Path
 from typing import Any, Literal, cast
 
+from podium.data.files import read_bounded
 from podium.errors import DataError
 from podium.judging.entries import GRADES
 
@@ -209,22 +209,11 @@ def read_rubric(source: str | os.PathLike[str]) -> Rubric:
     if source in RUBRICS:
         text = rubric_text(str(source))
     else:
-        path = Path(source)
+        hint = f"Name a TOML file, or one of {', '.join(RUBRICS)}."
         try:
-            with path.open("rb") as stream:
-                content = stream.read(_LARGEST_FILE + 1)
-        except OSError as error:
-            raise DataError(
-                f"cannot be read ({error.strerror})",
-                path=path,
-                hint=f"Name a TOML file, or one of {', '.join(RUBRICS)}.",
-            ) from error
-        if len(content) > _LARGEST_FILE:
-            raise DataError("is too large for a rubric", path=path, hint="Give at most 1 MiB.")
-        try:
-            text = content.decode()
+            text = read_bounded(source, _LARGEST_FILE, hint=hint).decode()
         except UnicodeError as error:
-            raise DataError("is not UTF-8 text", path=path, hint="Convert it.") from error
+            raise DataError("is not UTF-8 text", path=source, hint="Convert it.") from error
     try:
         return parse_rubric(text)
     except DataError as error:
