@@ -269,10 +269,10 @@ def _number_of_file(name: str) -> tuple[int, int] | None:
     if not name:
         return None
     try:
-        found = Path(name).stat()
+        status = Path(name).stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def write_ahead(connection: sqlite3.Connection) -> None:
