@@ -181,6 +181,10 @@ OPENSEARCH_ATTACKS = {
         "script_fields": {"x": {"script": "1"}}}}}},
     "collapse": {"query": {"match_all": {}}, "collapse": {"field": "url", "inner_hits": {
         "name": "x", "script_fields": {}}}},
+    "vector of another index": {"query": {"knn": {"field": "v", "query_vector_builder": {
+        "lookup": LOOKUP | {"path": "v"}}}}},
+    "inner hits of vectors": {"query": {"match_all": {}}, "knn": {"field": "v", "inner_hits": {
+        "script_fields": {"x": {"script": "1"}}}}},
     "runtime field": {"query": {"match_all": {}}, "runtime_mappings": {"x": {"type": "lookup"}}},
     "pipeline": {"query": {"match_all": {}}, "search_pipeline": {"request_processors": []}},
     "aggregation": {"query": {"match_all": {}}, "aggs": {"x": {"scripted_metric": {}}}},

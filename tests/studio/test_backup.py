@@ -7,6 +7,7 @@ import json
 import os
 import zipfile
 from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 from sqlalchemy import func, select, text
@@ -151,6 +152,23 @@ def test_a_server_notices_that_the_database_went_back(engine, database, empty_da
     state, truth = service.state(project, query), Judges(other).state(project, query)
     assert state.last_answer(people[0]) == truth.last_answer(people[0])
     other.dispose()
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_nothing_is_written_to_a_file_that_a_backup_replaced(engine, database, tmp_path):
+    """Connections that a server kept are of the file that was removed."""
+    people = make_people(engine, 2)
+    file = Path(database.removeprefix("sqlite:///"))
+    back_up(engine, Settings(database=database), tmp_path / "backup.zip")
+    make_project(engine, people)  # by a connection that stays in the pool
+    for each in file.parent.glob(f"{file.name}*"):
+        each.unlink()
+    other = connect(Settings(database=database))
+    restore(other, Settings(database=database), tmp_path / "backup.zip")
+    project = make_project(engine, people)
+    found = reading(other, lambda c: c.execute(select(Project.id)).scalars().all())
+    other.dispose()
+    assert found == [project]
 
 
 def test_a_damaged_backup_is_refused(engine, database, empty_database, tmp_path):

@@ -12,6 +12,7 @@ from podium.errors import DataError
 from podium.studio.accounts.service import add_user
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction
+from podium.studio.transfer import tables
 from podium.studio.transfer.readers import Upload, without_empty
 from podium.studio.transfer.tables import TableColumns, guess_columns, preview_table, read_table
 from tests.studio.databases import sqlite_with_tables
@@ -171,6 +172,31 @@ def test_label_studio(upload):
     }
 
 
+@pytest.mark.parametrize("chunk", [1, 2, 3, 7, 1 << 16])
+def test_json_is_read_in_pieces(upload, monkeypatch, chunk):
+    monkeypatch.setattr(tables, "_CHUNK", chunk)
+    rows = [
+        {"query": "ö ]", "docid": f"[{n}]", "text": ["}", {}][n % 2], "score": -1.5e3}
+        for n in range(9)
+    ]
+    for content in (json.dumps(rows), json.dumps(rows, indent=2), f" \n{json.dumps(rows)}\n"):
+        (read,) = read_table(upload(content.encode()))
+        documents = [(each.document_id, each.text, each.score) for each in read.entry.candidates]
+        assert documents == [(row["docid"], row["text"] or "", row["score"]) for row in rows]
+    for wrong in (
+        "",
+        "[",
+        '[{"a": 1}',
+        '[{"a": 1}{}]',
+        '[{"a": 1}]]',
+        "[]",
+        "[,]",
+        '[{"a": 1}, 2]',
+    ):
+        with pytest.raises(DataError):
+            list(read_table(upload(wrong.encode())))
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
@@ -189,7 +215,7 @@ def test_label_studio(upload):
         (b'query,docid\nq,"a\n', "not a valid table"),
         (b'{"query": 1}', "array of objects"),
         (b"[1]", "array of objects"),
-        (b"[" * 100_000, "not valid JSON"),
+        (b"[" * 100_000, "not a JSON array of objects"),
         (gzip.compress(gzip.compress(SHOES)), "compressed twice"),
     ],
 )

@@ -12,6 +12,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,11 @@ FOLDER_FILE = "podium.json"
 
 _ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 _MAX_BYTES = 16 << 30
+_UNREADABLE = (
+    OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError, RuntimeError, OverflowError,
+    MemoryError, TokenError,
+)  # fmt: skip
+"""What reading a zip or the header of an array raises at bytes that are none."""
 
 
 @dataclass(frozen=True)
@@ -101,14 +107,22 @@ def unpack_folder(source: io.BytesIO, folder: Path) -> None:
     """Write the files of a packed folder; a DataError for anything else."""
     try:
         with zipfile.ZipFile(source) as file:
-            for entry in file.infolist():
-                if entry.compress_type != zipfile.ZIP_STORED:
-                    raise ValueError("its files are compressed")
-                file.extract(entry, folder)
+            _check_entries(file)
+            file.extractall(folder)
     except (OSError, ValueError, RuntimeError, zipfile.BadZipFile) as error:
         raise DataError(
             f"cannot be unpacked ({error})", hint="Give the folder that the ranker was saved in."
         ) from error
+
+
+def _check_entries(file: zipfile.ZipFile) -> None:
+    """Raise a ValueError if what is in a file takes more than the file does."""
+    entries = file.infolist()
+    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
+        raise ValueError("its entries are compressed, which Podium never does")
+    assert file.fp is not None
+    if sum(entry.file_size for entry in entries) > min(file.fp.seek(0, os.SEEK_END), _MAX_BYTES):
+        raise ValueError("its entries are too large, or overlap")
 
 
 def python_value(value: object) -> Any:
@@ -126,13 +140,7 @@ def read_archive(source: str | os.PathLike[str] | io.BytesIO) -> Archive:
     path = None if isinstance(source, io.BytesIO) else source
     try:
         with zipfile.ZipFile(source) as file:
-            entries = file.infolist()
-            if sum(entry.file_size for entry in entries) > _MAX_BYTES:
-                raise DataError(
-                    "is too large for a saved ranker", path=path, hint="Do not load it."
-                )
-            if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
-                raise ValueError("its entries are compressed, which Podium never does")
+            _check_entries(file)
             content = json.loads(file.read("ranker.json"))
             version = content["version"]
             if version != VERSION:
@@ -155,7 +163,7 @@ def read_archive(source: str | os.PathLike[str] | io.BytesIO) -> Archive:
         raise
     except FileNotFoundError as error:
         raise DataError("no such file", path=path, hint="Check the path.") from error
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError, RecursionError) as error:
+    except _UNREADABLE as error:
         raise DataError(
             f"is not a saved ranker ({error})", path=path, hint="Save it again with ranker.save."
         ) from error

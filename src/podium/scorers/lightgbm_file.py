@@ -96,10 +96,10 @@ def _tree(
     if categorical.any():
         bounds = _numbers(fields["cat_boundaries"], np.int64)
         words = _numbers(fields["cat_threshold"], np.int64).astype(np.uint32)
-        for node in np.flatnonzero(categorical):
-            index = int(threshold[node])
-            category_set[node] = len(sets)
-            sets.append(_members(words[bounds[index] : bounds[index + 1]]))
+        # Nodes may share a set: each is spelled out once.
+        used, place = np.unique(threshold[categorical].astype(np.int64), return_inverse=True)
+        category_set[categorical] = len(sets) + place
+        sets += [_members(words[bounds[index] : bounds[index + 1]]) for index in used]
     # LightGBM takes what is not farther from 0 than ZERO for 0, so no threshold lies between.
     threshold = np.where((threshold >= 0) & (threshold < ZERO), ZERO, threshold)
     below = np.nextafter(-ZERO, -np.inf)

@@ -123,6 +123,8 @@ def _tree(tree: dict[str, Any], sets: list[tuple[int, ...]]) -> dict[str, ArrayL
         _integers(tree.get(name, ())).tolist()
         for name in ("categories", "categories_nodes", "categories_segments", "categories_sizes")
     )
+    if min(starts + sizes, default=0) < 0 or sum(sizes) > len(categories):
+        raise ValueError("its category sets overlap")  # and would take more than the file
     for node, start, size in zip(nodes, starts, sizes, strict=True):
         category_set[node] = len(sets)
         sets.append(tuple(sorted(set(categories[start : start + size]))))

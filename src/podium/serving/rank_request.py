@@ -187,7 +187,8 @@ class RankDecoder:
 
 
 def _read_members(members: list[tuple[str, Any]]) -> None:
-    names = [name for name, _ in members]
-    for name in names:
-        if names.count(name) > 1:
+    names = set()
+    for name, _ in members:
+        if name in names:
             raise Refusal(400, f"the key {name!r} is there twice")
+        names.add(name)

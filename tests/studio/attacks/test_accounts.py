@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, update
 
 from podium.studio.accounts.service import add_user, new_api_token, sign_in
+from podium.studio.settings import Settings
+from podium.studio.store.backup import back_up
 from podium.studio.store.database import in_transaction, reading
-from podium.studio.store.tables import LogEntry, Membership, SignInFailure
+from podium.studio.store.tables import LogEntry, Membership, SignInFailure, User
 from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.http_client import Browser
 
@@ -72,6 +77,35 @@ def test_nothing_that_someone_wrote_is_left_when_they_are_anonymised(engine, api
     assert not any("p1@example.org" in key for key in keys)
     (entry,) = reading(engine, lambda c: c.execute(select(LogEntry.reason, LogEntry.replies)).all())
     assert tuple(entry) == (None, {"sure": "yes"})
+
+
+def test_no_byte_of_an_address_is_left_when_an_account_is_anonymised(
+    engine, address, api, tmp_path, database
+):
+    ann, bob = make_people(engine, 2, admin=True)
+    marked = update(User).where(User.id == bob).values(name="Bob Zyx", email="zyx@example.org")
+    in_transaction(engine, lambda c: c.execute(marked))
+    with Browser(address) as browser:
+        for typed in ("zyx@example.org", " ZYX@example.org\t", "zyx@example.org\u00a0\r\n"):
+            assert browser.sign_in(typed, "a guess").status_code == 401
+        signed = in_transaction(engine, lambda c: sign_in(c, bob, 1))
+        browser.cookies.set("podium_session", signed.secret)
+        made = {"csrf": signed.csrf, "name": "Zyx's laptop", "days": "30"}
+        assert browser.post("/tokens", data=made).status_code == 200
+    file = Path(database.removeprefix("sqlite:///"))
+    assert b"zyx" in content_of(file).lower()
+    gone = api(ann).post(f"/api/v1/accounts/{bob}/anonymise", json={"email": "zyx@example.org"})
+    assert gone.status_code == 204
+    assert b"zyx" not in content_of(file).lower()
+    back_up(engine, Settings(database=database), tmp_path / "backup.zip")
+    assert b"zyx" not in (tmp_path / "backup.zip").read_bytes().lower()
+
+
+def content_of(file):
+    """The bytes of the database once its log is in it."""
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return file.read_bytes()
 
 
 @pytest.mark.parametrize(

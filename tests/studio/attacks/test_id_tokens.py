@@ -132,6 +132,8 @@ def test_a_token_that_is_right_names_its_person():
         {"exp": None},
         {"iat": 4_000_000_000},
         {"sub": None},
+        {"sub": ""},
+        {"sub": " "},
     ],
 )
 def test_a_token_with_a_wrong_claim_is_refused(changes):
@@ -176,6 +178,33 @@ def test_fields_of_another_type_are_no_server_error(fields, refused):
         expected = pytest.raises(RefusedError, match="failed") if refused else nullcontext()
         with expected:
             client_of(provider).who("http://127.0.0.1:1/cb", "code", "n", "v" * 43)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("authorization_endpoint", "http://["),
+        ("token_endpoint", "\0"),
+        ("token_endpoint", "a" * 100_000),
+        ("jwks_uri", "\0"),
+        ("jwks_uri", {}),
+        ("token_endpoint_auth_methods_supported", 1),
+    ],
+)
+def test_a_description_with_odd_fields_is_no_server_error(monkeypatch, field, value):
+    """What is said is "failed": leaving for the provider or, at the latest, coming back."""
+    with lying_provider() as provider:
+        provider.token = signed(provider.claims())
+        described = {**provider.metadata(), field: value}
+        monkeypatch.setattr(provider, "metadata", lambda: described)
+        client = client_of(provider)
+
+        def go_and_come_back():
+            client.sign_in_address("http://127.0.0.1:1/cb", "s", "n", "v" * 43)
+            client.who("http://127.0.0.1:1/cb", "code", "n", "v" * 43)
+
+        with pytest.raises(RefusedError, match="failed"):
+            go_and_come_back()
 
 
 def test_an_address_that_nobody_verified_is_not_used():

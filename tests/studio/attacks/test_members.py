@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import pytest
 from sqlalchemy import select
@@ -106,6 +107,10 @@ def test_text_that_no_database_takes_is_no_reason_to_try_again(engine, server):
 ES = {"kind": "opensearch", "queries": "q\tw"}
 SOLR = {"kind": "solr", "queries": "q\tw"}
 SAFE = '{"query": "{{query}}"}'
+WORDS = {"match": {"title": "{{query}}"}}
+MATCH, AFTER = {"query": WORDS}, {"post_filter": WORDS}
+SCRIPTS = {"script_fields": {"x": {"script": "1"}}}
+LOOKUP = {"lookup": {"index": "staff", "id": "1", "path": "v"}}
 
 
 @pytest.mark.parametrize(
@@ -130,6 +135,17 @@ SAFE = '{"query": "{{query}}"}'
             "url": "http://search:9200/shop/_search",
             "template": '{"doc": {"title": "{{query}}"}}',
         },
+        *(
+            ES | {"url": "http://search:9200/shop/_search", "template": json.dumps(template)}
+            for template in (
+                {"sort": [["_score"]], **MATCH},
+                {"knn": {"field": "v", "inner_hits": SCRIPTS}, **MATCH},
+                {"knn": {"v": {"vector": [1], "inner_hits": SCRIPTS}}, **MATCH},
+                {"query": {"knn": {"field": "v", "query_vector_builder": LOOKUP}}, **AFTER},
+                {"query": {"knn": {"v": {"query_vector_builder": LOOKUP}}}, **AFTER},
+                {"query": {"neural": {"v": {"x": {"y": {"z": 1}}}}}, **AFTER},
+            )
+        ),
         SOLR | {"url": "http://search:9200/solr/shop/update"},
         SOLR | {"url": "http://search:9200/solr/shop/select?qt=/update"},
         SOLR | {"url": "http://search:9200/solr/shop/select?stream.body=x"},
@@ -160,6 +176,18 @@ def test_search_engines_are_only_searched(search):
             "template": '{"query": {"match": {"title": "{{query}}"}}}',
         },
         ES | {"url": "http://search:9200/_search?routing=a&preference=_local"},
+        *(
+            ES | {"url": "http://search:9200/shop/_search", "template": json.dumps(template)}
+            for template in (
+                {"knn": {"field": "v", "query_vector": [1], "k": 5, "filter": WORDS}, **MATCH},
+                {"query": {"knn": {"v": {"vector": [1], "method_parameters": {"ef_search": 9},
+                                         "filter": {"bool": {"must": WORDS}}}}}},
+                {"query": {"neural": {"v": {"query_text": "{{query}}", "model_id": "m", "k": 5}}}},
+                {"knn": {"field": "v", "rescore_vector": {"oversample": 2},
+                         "query_vector_builder": {"text_embedding": {"model_text": "{{query}}"}}},
+                 "query": {"match_all": {}}},
+            )
+        ),
         SOLR | {"url": "http://search:9200/solr/shop/select", "template": SAFE},
         SOLR | {
             "url": "http://search:9200/solr/shop/query",

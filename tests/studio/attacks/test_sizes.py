@@ -15,6 +15,7 @@ from podium.errors import DataError
 from podium.studio.accounts.service import sign_in
 from podium.studio.store.database import in_transaction
 from podium.studio.transfer.readers import Upload, open_upload, read_candidates, read_queries
+from podium.studio.transfer.tables import preview_table, read_table
 from podium.studio.web import middleware
 from podium.studio.web.access import COOKIE
 from tests.studio.factories import make_people, make_project
@@ -116,6 +117,38 @@ def test_what_is_compressed_twice_is_refused(tmp_path, inner, outer):
     for read in (read_candidates, read_queries):
         with pytest.raises(DataError, match="compressed twice"):
             next(read(Upload(path, "bomb")))
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"," * (9 * MEBIBYTE), "a row of more than 8 MiB"),
+        (b'"\n",' * (3 * MEBIBYTE), "a row of more than 8 MiB"),
+        (b"query,docid\n" + b'"\n",' * (3 * MEBIBYTE), "a row of more than 8 MiB"),
+        (b'[{"query": [' + b"{}," * (6 * MEBIBYTE), "a row of more than 8 MiB"),
+        (b"[{" + b",".join(b'"%d":0' % n for n in range(201)) + b"}]", "201 columns"),
+        (b",".join(b"%d" % n for n in range(201)) + b"\n", "201 columns"),
+    ],
+    ids=["commas", "lines", "row", "objects", "keys", "names"],
+)
+def test_a_row_of_a_table_is_limited(tmp_path, content, problem):
+    """Compressed, each is some kilobytes; read as a whole, up to gigabytes."""
+    path = tmp_path / "table"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=problem):
+        preview_table(Upload(path, "table.csv"))
+
+
+def test_a_preview_reads_the_beginning_of_a_table(tmp_path):
+    path = tmp_path / "table"
+    row = b'{"query": "q", "docid": "d"}, '
+    path.write_bytes(b"[" + row * 5000 + b"nonsense")
+    assert len(preview_table(Upload(path, "table.json")).rows) == 5
+    with pytest.raises(DataError, match="listed twice"):
+        next(read_table(Upload(path, "table.json")))
+    path.write_bytes(b"[" + row + b"nonsense")
+    with pytest.raises(DataError, match="not a JSON array"):
+        preview_table(Upload(path, "table.json"))
 
 
 def test_a_file_is_read_up_to_its_limit(tmp_path):

@@ -160,13 +160,14 @@ def anonymise(connection: Connection, by: int | None, user_id: int) -> None:
             )
         )
     )
-    signing_in = and_(
-        AuditRecord.user_id == user_id, AuditRecord.action.in_(["signed in", "failed to sign in"])
+    personal = and_(
+        AuditRecord.user_id == user_id,
+        AuditRecord.action.in_(["signed in", "failed to sign in", "created an API token"]),
     )
     # Those who fail to sign in may have typed it in capital letters.
     address = func.lower(func.trim(AuditRecord.details["email"].as_string()))
     connection.execute(
-        update(AuditRecord).where(or_(signing_in, address == row.email)).values(details={})
+        update(AuditRecord).where(or_(personal, address == row.email)).values(details={})
     )
     connection.execute(delete(Delivery).where(Delivery.content["to"].as_string() == row.email))
     _forget_comments(connection, user_id)

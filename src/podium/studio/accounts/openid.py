@@ -28,8 +28,8 @@ _MAX_BYTES = 1 << 20
 _SECONDS = 10.0
 """How long a response of the provider may take."""
 _UNUSABLE = (
-    httpx2.HTTPError, OAuthError, JoseError, ValueError, TypeError, KeyError, ArithmeticError,
-    AttributeError, RecursionError,
+    httpx2.HTTPError, httpx2.InvalidURL, OAuthError, JoseError, ValueError, TypeError, KeyError,
+    ArithmeticError, AttributeError, RecursionError,
 )  # fmt: skip
 """What the libraries raise at answers whose fields are missing or of another type."""
 
@@ -62,13 +62,16 @@ class OpenIDProvider:
     def sign_in_address(self, callback: str, state: str, nonce: str, verifier: str) -> str:
         """Where to send a browser."""
         metadata, _ = self._known()
-        with self._client(metadata, callback) as client:
-            address, _ = client.create_authorization_url(
-                str(metadata["authorization_endpoint"]),
-                state=state,
-                nonce=nonce,
-                code_verifier=verifier,
-            )
+        try:
+            with self._client(metadata, callback) as client:
+                address, _ = client.create_authorization_url(
+                    str(metadata["authorization_endpoint"]),
+                    state=state,
+                    nonce=nonce,
+                    code_verifier=verifier,
+                )
+        except _UNUSABLE as error:
+            raise _unusable() from error
         return str(address)
 
     def who(self, callback: str, code: str, nonce: str, verifier: str) -> OpenIDIdentity:
@@ -95,7 +98,8 @@ class OpenIDProvider:
         email = str(claims.get("email", "")) if verified else ""
         subject = f"{self._settings.oidc_issuer}#{claims['sub']}"
         name = str(claims.get("name") or claims.get("preferred_username") or email or "Somebody")
-        if len(subject) > 600:
+        # An empty identifier would be that of everyone who has none.
+        if not str(claims["sub"]).strip() or len(subject) > 600:
             raise _unusable()
         return OpenIDIdentity(subject, email, name[:200])
 

@@ -21,8 +21,8 @@ import psycopg
 from psycopg.abc import RV, PQGen
 from psycopg.rows import TupleRow
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
-from sqlalchemy.exc import DBAPIError, OperationalError
-from sqlalchemy.pool import NullPool
+from sqlalchemy.exc import DBAPIError, InvalidatePoolError, OperationalError
+from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from podium.studio.json_types import JsonObject
 from podium.studio.settings import Settings
@@ -92,6 +92,9 @@ _READING: dict[str, JsonObject] = {
     "postgresql": {"isolation_level": "AUTOCOMMIT"},  # saves two messages, begin and commit
     "sqlite": {"podium_reads": True},
 }
+
+_FILE = "select file from pragma_database_list where name = 'main'"
+"""Which file a connection to SQLite has opened; empty in memory."""
 
 
 def connect(settings: Settings, *, seconds: float | None = None, pooled: bool = True) -> Engine:
@@ -197,8 +200,7 @@ def sqlite_file(connection: Connection) -> str:
         >>> reading(connect(Settings(database="sqlite://")), sqlite_file)  # in memory
         ''
     """
-    named = "select file from pragma_database_list where name = 'main'"
-    return str(connection.scalar(text(named)) or "")
+    return str(connection.scalar(text(_FILE)) or "")
 
 
 @lru_cache(maxsize=16)
@@ -236,17 +238,41 @@ def _prepare_sqlite(engine: Engine) -> None:
                 Path(name).touch(mode=0o600)
 
     @event.listens_for(engine, "connect")
-    def _settings(connection: sqlite3.Connection, _record: object) -> None:
+    def _settings(connection: sqlite3.Connection, record: ConnectionPoolEntry) -> None:
         connection.isolation_level = None  # SQLAlchemy begins transactions, see below
+        name = connection.execute(_FILE).fetchone()[0]
+        record.info["file"] = name, _number_of_file(name)
         write_ahead(connection)
-        for pragma in ("synchronous=FULL", "foreign_keys=ON"):
+        # What is deleted, such as an address, is overwritten; not every build of SQLite does so.
+        for pragma in ("synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
             connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "checkout")
+    def _check_file(
+        _connection: sqlite3.Connection, record: ConnectionPoolEntry, _proxy: object
+    ) -> None:
+        # Where somebody put another file in its place, such as a backup, answers would be written
+        # to the one that has no name any more, and be lost.
+        name, number = record.info["file"]
+        if _number_of_file(name) != number:
+            raise InvalidatePoolError("another file has the name of the database")
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
         # A transaction that reads first and writes later could meet another writer half-way.
         reads = connection.get_execution_options().get("podium_reads", False)
         connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
+
+def _number_of_file(name: str) -> tuple[int, int] | None:
+    """Which file has a name now; None if there is none, or the database is in memory."""
+    if not name:
+        return None
+    try:
+        status = Path(name).stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def write_ahead(connection: sqlite3.Connection) -> None:

@@ -34,13 +34,13 @@ _COMPOUNDS = {
     "has_child": {"query"},
     "has_parent": {"query"},
     "hybrid": {"queries"},
-    "knn": {"filter"},
-    "neural": {"filter"},
     "nested": {"query"},
     "rrf": {"retrievers"},
     "standard": {"query", "filter"},
 }
 """Clauses with clauses in them, and the keys that hold these."""
+_VECTORS = {"knn", "neural"}
+_VECTOR_OPTIONS = {"method_parameters", "rescore", "rescore_vector"}
 _FUNCTIONS = {"field_value_factor", "random_score", "gauss", "exp", "linear"}
 """Functions of ``function_score`` that run no script."""
 _FIELD = re.compile(r"_score|_doc|[A-Za-z][\w.-]*", re.ASCII)
@@ -93,8 +93,8 @@ def refused_in_search(body: JsonObject) -> _Refused:
                 yield from _refused_rescore(each)
         elif key == "sort":
             for each in _listed(value):
-                names = each if isinstance(each, dict) else {each: "asc"}
-                fits = isinstance(each, str | dict) and all(map(_FIELD.fullmatch, names))
+                names = {each: "asc"} if isinstance(each, str) else each
+                fits = isinstance(names, dict) and all(map(_FIELD.fullmatch, names))
                 if not (fits and _is_flat(names, 1)):
                     yield key
         elif key == "collapse":
@@ -119,6 +119,9 @@ def _refused_clauses(where: str, value: object) -> _Refused:
 
 
 def _refused_clause(name: str, content: object) -> _Refused:
+    if name in _VECTORS and isinstance(content, dict):
+        yield from _refused_vector(content)
+        return
     if name not in _COMPOUNDS:
         # Where a list of terms is expected, an object says which index and document has them.
         if name not in _LEAVES or not _is_flat(content, 0 if name == "terms" else 1):
@@ -130,13 +133,29 @@ def _refused_clause(name: str, content: object) -> _Refused:
     for key, value in content.items():
         if key in _COMPOUNDS[name]:
             yield from _refused_clauses(key, value)
-        elif name in ("knn", "neural") and isinstance(value, dict):  # the field, then the options
-            yield from _refused_clause(name, value)
         elif name == "function_score" and key == "functions":
             for each in _listed(value):
                 yield from _refused_function(each)
         elif name == "function_score" and key in _FUNCTIONS:
             yield from _refused_function({key: value})
+        elif not _is_flat(value, -1):
+            yield key
+
+
+def _refused_vector(content: JsonObject) -> _Refused:
+    for key, value in content.items():
+        if key == "filter":
+            yield from _refused_clauses(key, value)
+        elif key in _VECTOR_OPTIONS:
+            if not _is_flat(value, 0):
+                yield key
+        elif key == "query_vector_builder":
+            # Another one, ``lookup``, takes the vector of a document of any index.
+            named = value.keys() if isinstance(value, dict) else {""}
+            if named - {"text_embedding"} or not _is_flat(value, 1):
+                yield key
+        elif isinstance(value, dict) and not isinstance(content.get("field"), str):
+            yield from _refused_vector({**value, "field": key})  # OpenSearch has it as a key
         elif not _is_flat(value, -1):
             yield key
 

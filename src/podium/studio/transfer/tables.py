@@ -15,11 +15,13 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice, zip_longest
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from podium.data import Candidate, CandidateList
 from podium.errors import DataError
+from podium.studio.json_types import JsonObject
 from podium.studio.store.metadata import plain_fields
 from podium.studio.transfer.readers import (
     MAX_BYTES,
@@ -38,9 +40,11 @@ _SAMPLED_TEXT = 4 << 20
 """How many rows, and how much text, are looked at to guess what columns hold."""
 _MAX_COLUMNS = 200
 _LONGEST_FIELD = 4 << 20
-_MAX_JSON_BYTES = 64 << 20
-"""JSON is read as a whole, which takes several times its size."""
+_LONGEST_ROW = 8 << 20
+"""In characters. A row is read as a whole, which takes up to 30 times its size."""
 _DELIMITERS = (",", "\t", ";")
+_CHUNK = 1 << 16
+_JSON_SPACE = re.compile(r"[ \t\r\n]*")
 _ZIP = b"PK\x03\x04"
 """How workbooks of spreadsheets begin."""
 _SAVE_AS_CSV = "In a spreadsheet, save it as CSV UTF-8."
@@ -231,7 +235,14 @@ def _beginning(rows: Iterator[_Row], name: str) -> tuple[list[_Row], list[str]]:
             break
     if not first:
         raise DataError("has no rows", path=name, hint="Is it the right file?")
-    return first, list(dict.fromkeys(column for row in first for column in row))
+    columns = list(dict.fromkeys(column for row in first for column in row))
+    _check_width(columns, name)
+    return first, columns
+
+
+def _check_width(columns: Sequence[str], name: str) -> None:
+    if len(columns) > _MAX_COLUMNS:
+        raise DataError(f"has {len(columns)} columns", path=name, hint=f"Keep {_MAX_COLUMNS}.")
 
 
 def _add_row(queries: dict[str, _Query], row: Mapping[str, str], columns: TableColumns) -> None:
@@ -283,18 +294,24 @@ def _rows(upload: Upload) -> Generator[_Row]:
             raise DataError(
                 "is a workbook or an archive, not a table", path=upload.name, hint=_SAVE_AS_CSV
             )
-        if head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"[", b"{")):
-            yield from _json_rows(stream.read(_MAX_JSON_BYTES + 1), upload.name)
-            return
-        # Longer cells than Python's module takes by default: documents are.
-        csv.field_size_limit(_LONGEST_FIELD)
         text = io.TextIOWrapper(stream, "utf-8-sig", newline="")
         try:
+            if head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"[", b"{")):
+                yield from _json_rows(text, upload.name)
+                return
+            # Longer cells than Python's module takes by default: documents are.
+            csv.field_size_limit(_LONGEST_FIELD)
             yield from _separated_rows(text, _delimiter(head, upload.name), upload.name)
+        except DataError:
+            raise
         except UnicodeError as error:
             raise DataError("is not UTF-8 text", path=upload.name, hint=_SAVE_AS_CSV) from error
         except csv.Error as error:
             raise DataError(f"is not a valid table: {error}", path=upload.name) from error
+        except (ValueError, RecursionError) as error:
+            raise DataError(
+                "is not a JSON array of objects", path=upload.name, hint="Export it as JSON."
+            ) from error
 
 
 def _delimiter(head: bytes, name: str) -> str:
@@ -306,7 +323,8 @@ def _delimiter(head: bytes, name: str) -> str:
 
 
 def _separated_rows(text: io.TextIOWrapper, delimiter: str, name: str) -> Iterator[_Row]:
-    reader = csv.reader(text, delimiter=delimiter, strict=True)
+    lines = _RowLines(text, name)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     header = next(reader, [])
     columns = [column.strip() for column in header]
     if len(set(columns)) < len(columns) or not all(columns):
@@ -314,9 +332,9 @@ def _separated_rows(text: io.TextIOWrapper, delimiter: str, name: str) -> Iterat
             "two columns have the same name, or one has none", path=name, line=1,
             hint="Give each column its own name in the first line.",
         )  # fmt: skip
-    if len(columns) > _MAX_COLUMNS:
-        raise DataError(f"has {len(columns)} columns", path=name, hint=f"Keep {_MAX_COLUMNS}.")
+    _check_width(columns, name)
     for cells in reader:
+        lines.begin_row()
         if len(cells) > len(columns):
             raise DataError(
                 f"has {len(cells)} cells, and the first line {len(columns)} names",
@@ -328,20 +346,77 @@ def _separated_rows(text: io.TextIOWrapper, delimiter: str, name: str) -> Iterat
             yield dict(zip_longest(columns, cells, fillvalue=""))
 
 
-def _json_rows(content: bytes, name: str) -> Iterator[_Row]:
+class _RowLines:
+    """Lines of a table, as long as one row of it is not too long."""
+
+    def __init__(self, text: io.TextIOWrapper, name: str) -> None:
+        self._text = text
+        self._name = name
+        self._left = _LONGEST_ROW
+
+    def begin_row(self) -> None:
+        """The lines so far were of earlier rows."""
+        self._left = _LONGEST_ROW
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> str:
+        line = self._text.readline(self._left + 1)
+        self._left -= len(line)
+        if self._left < 0:
+            raise _long_row(self._name)
+        if not line:
+            raise StopIteration
+        return line
+
+
+def _long_row(name: str) -> DataError:
+    return DataError(
+        f"has a row of more than {_LONGEST_ROW >> 20} MiB", path=name, hint="Is it a table?"
+    )
+
+
+def _json_objects(text: io.TextIOWrapper, name: str) -> Iterator[JsonObject]:
+    """The objects of a JSON array, one at a time; ValueError if it is not one."""
+    decode = json.JSONDecoder().raw_decode
+    buffer, at, expected = "", 0, "["
+    while True:
+        at = _JSON_SPACE.match(buffer, at).end()  # type: ignore[union-attr]
+        if at == len(buffer):
+            buffer, at = text.read(_CHUNK), 0
+            if not buffer:
+                raise ValueError("it is cut short")
+        elif buffer[at] == expected:
+            at, expected = at + 1, ""
+        elif buffer[at] == "]" and expected != "[":
+            if (buffer[at + 1 :] + text.read(_CHUNK)).strip():
+                raise ValueError("it goes on after its end")
+            return
+        elif expected or buffer[at] != "{":
+            raise ValueError("it is not an array of objects")
+        else:
+            try:
+                value, at = decode(buffer, at)
+            except ValueError:
+                size = len(buffer) - at
+                if size > _LONGEST_ROW:
+                    raise _long_row(name) from None
+                more = text.read(max(size, _CHUNK))
+                if not more:
+                    raise
+                buffer, at = buffer[at:] + more, 0
+                continue
+            expected = ","
+            yield value
+
+
+def _json_rows(text: io.TextIOWrapper, name: str) -> Iterator[_Row]:
     """The rows of a JSON array: objects, or Label Studio's tasks, whose ``data`` are the row.
 
     A list of objects in a row (the items of Label Studio's lists) is a row for each of them.
     """
-    if len(content) > _MAX_JSON_BYTES:
-        raise DataError(f"holds more than {_MAX_JSON_BYTES >> 20} MiB", path=name, hint="Split it.")
-    try:
-        tasks = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise DataError("is not valid JSON", path=name, hint="Export it again.") from error
-    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
-        raise DataError("is not a JSON array of objects", path=name, hint="Export it as JSON.")
-    for task in tasks:
+    for task in _json_objects(text, name):
         row = task["data"] if isinstance(task.get("data"), dict) else task
         plain = {str(key): _text(value) for key, value in row.items() if _is_plain(value)}
         items = [value for value in row.values() if _is_items(value)]

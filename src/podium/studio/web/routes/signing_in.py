@@ -56,14 +56,16 @@ def sign_in(
     check_form(request, form)
     address = request.client.host if request.client else ""
 
-    email = storable(email)
+    email = storable(email).strip()
 
     def work(connection: Connection) -> int | None:
         user_id = accounts.check_password(connection, email, password)
         if user_id is not None:
             throttling.take_back(connection, user_id, email, address)
         if user_id is None:
-            record(connection, None, None, "failed to sign in", address=address, email=email[:320])
+            # As in the account, so that anonymising it finds what was typed.
+            typed = email.lower()[:320]
+            record(connection, None, None, "failed to sign in", address=address, email=typed)
         else:
             record(connection, user_id, None, "signed in", address=address)
         return user_id
