@@ -224,12 +224,17 @@ def project_import(stage: Stage, page: Page) -> None:
 @scene()
 def project_import_preview(stage: Stage, page: Page) -> None:
     page.goto(f"/projects/{busy_project(stage)}/import")
-    rows = ["Query Text,Doc ID,Doc Position,title", "shoes,sku1,1,Red shoes", "shoes,sku2,2,Boots"]
+    rows = [
+        "query,sku,title,description,price",
+        'hiking boots,b1,Trail boots,"<p>Light and <b>waterproof</b>.</p>",129.90',
+        "hiking boots,b2,Town shoes,<p>Leather</p>,89",
+        "rain jacket,j1,Storm jacket,<p>Taped seams</p>,210",
+    ]
     table = "\n".join(rows).encode()
-    file = FilePayload(name="snapshot.csv", mimeType="text/csv", buffer=table)
+    file = FilePayload(name="shop.csv", mimeType="text/csv", buffer=table)
     page.locator("input[name=table]").set_input_files(files=[file])
     page.get_by_role("button", name="Choose columns").click()
-    page.wait_for_selector("text=Query description")
+    page.wait_for_selector("text=What people will see")
 
 
 @scene()
