@@ -72,8 +72,23 @@ function restorePositions(id: string, positions: number[]): void {
   });
 }
 
+/** Buttons that copy a secret; where the browser does not allow it, the secret is selected. */
+function offerCopies(root: ParentNode): void {
+  for (const button of root.querySelectorAll<HTMLButtonElement>("button[data-copy]")) {
+    const secret = document.getElementById(button.dataset.copy ?? "");
+    if (!secret) continue;
+    button.addEventListener("click", () => {
+      getSelection()?.selectAllChildren(secret);
+      void navigator.clipboard?.writeText(secret.innerText).then(() => {
+        button.textContent = button.dataset.done ?? "";
+      });
+    });
+  }
+}
+
 localiseTimes(document);
 localiseFields(document);
+offerCopies(document);
 addEventListener("htmx:beforeSwap", (event) =>
   beforeSwap((event as CustomEvent<SwapDetail>).detail),
 );

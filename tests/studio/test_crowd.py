@@ -194,7 +194,7 @@ def test_what_was_judged_for_a_removed_link_does_not_count_for_the_next(engine):
     service, row = Judges(engine), row_of(engine, project)
     task = service.next(row, worker, "t")
     service.answer(row, worker, task.token, "good", seconds=1.0, tab="t", more=False)
-    assert share(engine, project, worker) == CrowdWork(1, 1, "C")
+    assert share(engine, project, worker) == CrowdWork(1, 1, "C", "W")
     in_transaction(engine, lambda c: note_completion(c, worker))
     owner = Member(Person(1, "", "", False), Role.OWNER, row)
     (listed,) = reading(engine, lambda c: links_of(c, project))
@@ -202,10 +202,10 @@ def test_what_was_judged_for_a_removed_link_does_not_count_for_the_next(engine):
     assert share(engine, project, worker) is None
     second = link_of(engine, project, judgments=1, workers=1, code="D")
     assert workers_of(engine, second, "5f1e") == [worker]
-    assert share(engine, project, worker) == CrowdWork(2, 1, None)
+    assert share(engine, project, worker) == CrowdWork(2, 1, None, "W")
     task = service.next(row, worker, "t")
     service.answer(row, worker, task.token, "good", seconds=1.0, tab="t", more=False)
-    assert share(engine, project, worker) == CrowdWork(2, 2, "D")
+    assert share(engine, project, worker) == CrowdWork(2, 2, "D", "W")
 
 
 def test_tasks_that_others_hold_may_come_back(engine):
@@ -216,14 +216,14 @@ def test_tasks_that_others_hold_may_come_back(engine):
     mine, _ = service.next(row, one, "t"), service.next(row, other, "t")
     service.answer(row, one, mine.token, "good", seconds=1.0, tab="t", more=False)
     assert isinstance(service.next(row, one, "t"), NoTask)
-    assert share(engine, project, one) == CrowdWork(9, 1, None)
+    assert share(engine, project, one) == CrowdWork(9, 1, None, "W")
     # The other one is gone, and nobody has looked for their task yet.
     past = time.time() - 1
     lapsed = update(Lease).values(expires_at=past)
     in_transaction(engine, lambda c: c.execute(lapsed))
     expired = update(ProjectQuery).values(lease_expiry=past)
     in_transaction(engine, lambda c: c.execute(expired))
-    assert share(engine, project, one) == CrowdWork(9, 1, None)
+    assert share(engine, project, one) == CrowdWork(9, 1, None, "W")
     task = service.next(row, one, "t")
     service.answer(row, one, task.token, "good", seconds=1.0, tab="t", more=False)
     assert service.next(row, one, "t").why == "done"
@@ -239,13 +239,13 @@ def test_pairs_wait_as_long_as_others_may_come(engine):
     task = service.next(row, one, "t")
     service.answer(row, one, task.token, "left", seconds=1.0, tab="t", more=False)
     assert service.next(row, one, "t").why == "wait"
-    assert share(engine, project, one) == CrowdWork(9, 1, None)
+    assert share(engine, project, one) == CrowdWork(9, 1, None, "W")
     in_transaction(engine, lambda c: c.execute(update(CrowdLink).values(workers_left=0)))
-    assert share(engine, project, one) == CrowdWork(9, 1, "C")
+    assert share(engine, project, one) == CrowdWork(9, 1, "C", "W")
     # A code that was shown stays, whatever comes.
     in_transaction(engine, lambda c: note_completion(c, one))
     in_transaction(engine, lambda c: c.execute(update(CrowdLink).values(workers_left=1)))
-    assert share(engine, project, one) == CrowdWork(9, 1, "C")
+    assert share(engine, project, one) == CrowdWork(9, 1, "C", "W")
 
 
 def test_an_anonymised_account_is_not_found_by_the_id_of_the_platform(engine, project):

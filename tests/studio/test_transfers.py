@@ -13,6 +13,7 @@ from sqlalchemy import select, text
 from podium.data import read_jsonl, read_pairs, read_parquet, read_qrels
 from podium.data.formats.trec import read_prefs
 from podium.data.judged import Judgments
+from podium.errors import DataError
 from podium.studio.accounts.service import add_user
 from podium.studio.judging.unit_of_work import LeasedTask
 from podium.studio.settings import Settings
@@ -20,7 +21,7 @@ from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import Gold, ProjectQuery, QueryCandidate, Ranking
 from podium.studio.store.tokens import new_token
 from podium.studio.transfer import imports as import_jobs
-from podium.studio.transfer.readers import Upload, open_upload
+from podium.studio.transfer.readers import Upload, open_upload, read_runs
 from tests.studio.databases import BOTH
 from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.http_client import Browser, ended, program, row_of
@@ -150,6 +151,18 @@ def test_a_small_file_cannot_stand_for_a_huge_one(tmp_path):
 RUN = b"q1 Q0 a 1 3.5 old\nq1 Q0 b 2 2.5 old\nq2 Q0 c 1 9 old\nq2 Q0 a 2 1 old\n"
 OTHER = b"q1 Q0 b 1 3.5 new\nq1 Q0 c 2 2.5 new\nq2 Q0 a 1 9 new\nq2 Q0 b 2 1 new\n"
 DOCUMENTS = b"a\tText of a\nb\tB\tText of b\n" + lines({"document_id": "c", "html": "<p>c</p>"})
+
+
+def test_texts_of_documents_may_have_tabs(tmp_path):
+    run, documents = Upload(tmp_path / "run", "run"), Upload(tmp_path / "texts", "texts")
+    run.path.write_bytes(b"q1 Q0 a 1 3 x\nq1 Q0 b 2 2 x\nq1 Q0 c 3 1 x\n")
+    documents.path.write_bytes(b"a\tone\nb\tTitle\ttwo\nc\tthree\tand\ttabs\n")
+    (read,) = read_runs([run], documents, None, 10)
+    texts = [(each.title, each.text) for each in read.entry.candidates]
+    assert texts == [("", "one"), ("Title", "two"), ("", "three\tand\ttabs")]
+    documents.path.write_bytes(b"a one\n")
+    with pytest.raises(DataError, match="line 1: has no tab"):
+        list(read_runs([run], documents, None, 10))
 
 
 def test_a_run_with_documents(engine, address):

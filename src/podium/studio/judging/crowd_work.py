@@ -35,11 +35,13 @@ class CrowdWork:
         needed: How many judgments they are to make.
         judged: How many they have made.
         code: The completion code, once they are done.
+        parameter: The parameter of the link, which names the platform.
     """
 
     needed: int
     judged: int
     code: str | None
+    parameter: str
 
 
 def crowd_work(connection: Connection, project: ProjectRow, user_id: int) -> CrowdWork | None:
@@ -48,6 +50,7 @@ def crowd_work(connection: Connection, project: ProjectRow, user_id: int) -> Cro
         select(
             CrowdLink.judgments,
             CrowdLink.code,
+            CrowdLink.parameter,
             (CrowdLink.expires_at > REMOVED).label("is_live"),
             CrowdWorker.completed_at.is_not(None).label("is_completed"),
         )
@@ -75,7 +78,8 @@ def crowd_work(connection: Connection, project: ProjectRow, user_id: int) -> Cro
             and _skips(connection, project.id, user_id) <= _MOST_SKIPPED * count
         )
     )
-    return CrowdWork(needed, count, live[-1].code if is_done else None)
+    last = live[-1]
+    return CrowdWork(needed, count, last.code if is_done else None, last.parameter)
 
 
 def check_may_undo(connection: Connection, project_id: int, user_id: int) -> None:

@@ -146,7 +146,7 @@ def read_runs(
     Args:
         runs: One run, or several that are compared or pooled.
         documents: JSONL with ``document_id`` and any of title, text, html and url; or lines of
-            id, tab, text; or id, tab, title, tab, text.
+            id, tab, text; or id, tab, title, tab, text. A text may have tabs: two or more.
         queries: Lines of id, tab, words; or JSONL with query_id, query and description. Without
             it the ids are shown.
         depth: How many documents of each ranking to take.
@@ -279,14 +279,13 @@ def _document(line: bytes, source: str, number: int) -> tuple[str, JsonObject]:
             )
         rest = plain_fields(content, {"document_id", "metadata", *_TEXTS})
         return name, fields | {"metadata": {**rest, **metadata}}
-    words = _decoded(line, source, number).split("\t")
-    if len(words) == 2:
-        return words[0], {"text": words[1]}
-    if len(words) == 3:
-        return words[0], {"title": words[1], "text": words[2]}
-    raise DataError(
-        f"has {len(words)} columns", path=source, line=number, hint="Write id, tab, text."
-    )
+    name, tab, text = _decoded(line, source, number).partition("\t")
+    if not tab:
+        raise DataError("has no tab", path=source, line=number, hint="Write id, tab, text.")
+    if text.count("\t") == 1:
+        title, _, text = text.partition("\t")
+        return name, {"title": title, "text": text}
+    return name, {"text": text}
 
 
 def _from_runs(

@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 from podium.studio.accounts.identity import Member
 from podium.studio.errors import RefusedError, first_problem
 from podium.studio.judging.answer_choices import choices
+from podium.studio.judging.crowd_work import crowd_work
 from podium.studio.judging.judgment_counts import user_judgments
 from podium.studio.judging.next_task import NextTask
 from podium.studio.judging.query_state import Document
@@ -33,7 +34,7 @@ from podium.studio.store.database import storable
 from podium.studio.store.enums import Mode
 from podium.studio.store.rows import ProjectRow
 from podium.studio.web.access import Number, RequiresMember, member_in
-from podium.studio.web.actions import Form, Routes, form_values
+from podium.studio.web.actions import Form, Routes, form_values, read
 from podium.studio.web.documents import guidelines_html
 from podium.studio.web.languages import language_of
 from podium.studio.web.pages import SKIP_REASONS, render
@@ -295,6 +296,7 @@ def judge_page(request: Request, who: RequiresMember) -> Response:
         "scrolling": SCROLLING,
         "reasons": SKIP_REASONS,
         "guidelines": guidelines_html(who.project.guidelines),
+        "crowd": read(request, lambda c: crowd_work(c, who.project, who.person.id)) is not None,
     }
     return render(request, "judge.html", values, person=who.person)
 
