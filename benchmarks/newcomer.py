@@ -1,15 +1,20 @@
 """How long somebody new waits: from nothing to a measure, a trained ranker and a judged query.
 
-    python -m benchmarks.newcomer
+    python -m benchmarks.newcomer [--quick]
 
 The wheel is built; then each of the three starts with an empty environment, installs the wheel as
 the README says (without pip's cache: what is downloaded counts too) and runs the README's sections
 that lead there, with nothing compiled before. ``--quick`` goes to the first measure only.
+
+Five commands start with nothing compiled, and again; their processor time counts. Ten mistakes that
+leave documents or queries without judgments are planted: each form of output has to tell of all.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -17,6 +22,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks._coverage_mistakes import MISTAKES, noticed, planted
 from benchmarks._report import Report, wants_quick
 
 ROOT = Path(__file__).parents[1]
@@ -54,7 +60,44 @@ def main() -> None:
             report.check(
                 f"to {goal.name}", sum(taken.values()), goal.target, at_least=False, unit="s"
             )
+        _start(report, Path(folder, "start"))
+        (Path(folder) / "mistakes").mkdir()
+        for form, names in noticed(Path(folder, "mistakes")).items():
+            count = 0 if "none" in names else len(names)
+            report.check(f"mistakes told of, {form}", count, len(MISTAKES), unit="of 10")
     report.finish()
+
+
+def _start(report: Report, folder: Path) -> None:
+    """Time five commands with nothing compiled, and again with what the first time left."""
+    folder.mkdir()
+    files = planted(folder)["none"]
+    truth, old, new = (str(files / name) for name in ("judged.qrels", "old.run", "new.run"))
+    commands = {
+        "--help": ["--help"],
+        "evaluate, 3 measures": ["evaluate", truth, old, "-m", "nDCG@10", "-m", "AP", "-m", "RR"],
+        "compare": ["compare", truth, old, new],
+        "plan": ["plan", truth, old, new],
+        "convert": ["convert", truth, str(folder / "judged.parquet"), "--to", "qrels-parquet"],
+    }
+    for name, words in commands.items():
+        cache = {"NUMBA_CACHE_DIR": str(folder / f"cache of {name}")}
+        for state in ("cold", "warm"):
+            seconds = _processor_seconds(["-m", "podium", *words], cache)
+            report.note(f"podium {name}, {state}: {seconds:.1f} s of processor time")
+
+
+def _processor_seconds(words: list[str], environment: dict[str, str]) -> float:
+    def used() -> float:
+        times = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return times.ru_utime + times.ru_stime
+
+    before = used()
+    subprocess.run(
+        [sys.executable, *words], check=True, stdout=subprocess.DEVNULL,
+        env=os.environ | environment,
+    )  # fmt: skip
+    return used() - before
 
 
 def _steps(goal: Goal, wheel: Path, folder: Path) -> dict[str, list[str]]:
