@@ -45,7 +45,7 @@ class Ranked(msgspec.Struct, gc=False):
     score: float
 
 
-class Ranking(msgspec.Struct, gc=False):
+class RankAnswer(msgspec.Struct, gc=False):
     """The answer of ``/rank``."""
 
     model: str
@@ -133,7 +133,7 @@ def _json(content: Any, status: int = 200) -> Response:
 def _add_rank_routes(app: FastAPI, service: Service) -> None:
     described: dict[str, Any] = {
         "responses": answers(
-            Ranking, "The documents, best first; equal scores in the order of the request.",
+            RankAnswer, "The documents, best first; equal scores in the order of the request.",
             400, 401, 404, 408, 413, 415, 503,
         ),
         "openapi_extra": body_of(schema_of(RankBody)),
@@ -149,7 +149,7 @@ def _add_rank_routes(app: FastAPI, service: Service) -> None:
         names = SearchNames(search_id_of(request, asked.search_id), asked.query_id, asked.query)
         service.note(model, names, ids, asked.rows, scores)
         ranking = [Ranked(ids[row], values[row]) for row in order]
-        content = Ranking(model.name, str(model.version), model.digest, names.search_id, ranking)
+        content = RankAnswer(model.name, str(model.version), model.digest, names.search_id, ranking)
         return Response(
             _encode(content), headers={HEADER: names.search_id}, media_type="application/json"
         )
