@@ -21,7 +21,7 @@ import numpy as np
 from podium.errors import ArgumentError, DataError
 from podium.export.folder import feature_set_name
 from podium.export.live import connect
-from podium.export.live.http_client import Retry
+from podium.export.live.http_client import Retry, expected_form
 from podium.export.live.opensearch import stored_features as opensearch_features
 from podium.export.live.solr import stored_features as solr_features
 from podium.export.targets import TARGETS
@@ -151,10 +151,8 @@ class FeatureSearch(ABC):
             status: The status of the answer to ``stored``.
             answer: What it holds.
         """
-        try:
+        with expected_form(self.title):
             features = self._stored_features(answer) if status == 200 else {}
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise _malformed(self, error) from error
         if features:
             self._require_same(features)
         return bool(features)
@@ -383,19 +381,15 @@ class OpenSearchSearch(FeatureSearch):
 
     def ranking(self, answer: Any) -> list[tuple[str, float]]:
         """Return the ids and scores of the answer to ``reranked``, best first."""
-        try:
+        with expected_form(self.title):
             _require_complete(answer)
             return [(str(hit["_id"]), _single(hit["_score"])) for hit in answer["hits"]["hits"]]
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise _malformed(self, error) from error
 
     def documents(self, answer: Any) -> list[LoggedDocument]:
         """Return the documents of an answer, best first."""
-        try:
+        with expected_form(self.title):
             _require_complete(answer)
             return [self._document(hit) for hit in answer["hits"]["hits"]]
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise _malformed(self, error) from error
 
     def _document(self, hit: Any) -> LoggedDocument:
         score, number = hit["sort"]
@@ -483,13 +477,11 @@ class SolrSearch(FeatureSearch):
 
     def ranking(self, answer: Any) -> list[tuple[str, float]]:
         """Return the ids and scores of the answer to ``reranked``, best first."""
-        try:
+        with expected_form(self.title):
             if answer["responseHeader"].get("partialResults"):
                 raise _incomplete()
             documents = answer["response"]["docs"]
             return [(str(each[self._id]), _single(each["score"])) for each in documents]
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise _malformed(self, error) from error
 
     def _queries(self) -> list[str]:
         sources = [feature.source for feature in self.definitions.logged]
@@ -497,7 +489,7 @@ class SolrSearch(FeatureSearch):
 
     def documents(self, answer: Any) -> list[LoggedDocument]:
         """Return the documents of an answer, best first."""
-        try:
+        with expected_form(self.title):
             if answer["responseHeader"].get("partialResults"):
                 raise _incomplete()
             return [
@@ -514,10 +506,6 @@ class SolrSearch(FeatureSearch):
                 )
                 for document in answer["response"]["docs"]
             ]
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            if isinstance(error, DataError):
-                raise
-            raise _malformed(self, error) from error
 
     def _logged(self, document: Mapping[str, Any]) -> dict[str, float]:
         if not self._features:
@@ -552,15 +540,6 @@ def _require_complete(answer: Any) -> None:
 def _incomplete() -> DataError:
     return DataError(
         "the engine answers with a part of its results", hint="Check its shards and its load."
-    )
-
-
-def _malformed(search: FeatureSearch, error: Exception) -> DataError:
-    if isinstance(error, DataError):
-        return error
-    return DataError(
-        f"{search.title} answers in another form ({str(error)[:100]!r})",
-        hint="Check the address, and that the feature set was uploaded.",
     )
 
 

@@ -14,7 +14,7 @@ from podium.export.folder import REFERENCE, ExportFolder
 from podium.export.live import Reference, StoredModels
 from podium.export.live.golden_documents import BATCH, safe_name
 from podium.export.live.golden_index import GoldenIndex, golden_indices, require_server_version
-from podium.export.live.http_client import EngineClient, malformed
+from podium.export.live.http_client import EngineClient, expected_form
 from podium.export.live.search_template import (
     PARAMETERS,
     read_reference,
@@ -101,11 +101,9 @@ class ElasticsearchEngine:
         with self._client() as client:
             _, answer = client.request("GET", "_ml/trained_models/podium-*?size=1000")
             indices = golden_indices(client)
-        try:
+        with expected_form(self.title):
             names = sorted(str(each["model_id"]) for each in answer["trained_model_configs"])
             total = int(answer["count"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise malformed(self.title, error) from error
         if total > len(names):
             raise DataError(f"{self.title} has more than 1,000 models of Podium")
         return StoredModels(

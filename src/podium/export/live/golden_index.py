@@ -11,7 +11,7 @@ import numpy as np
 from podium.errors import DataError
 from podium.export.folder import ExportFolder
 from podium.export.live.golden_documents import BATCH, require_version, row_documents
-from podium.export.live.http_client import EngineClient, malformed
+from podium.export.live.http_client import EngineClient, expected_form
 from podium.export.live.versions import is_leftover, temporary_name
 from podium.kernels import Doubles
 
@@ -76,13 +76,11 @@ class GoldenIndex:
             rows = {"range": {_ROW: {"gte": start, "lt": start + BATCH}}}
             body = {"size": BATCH, "_source": [_ROW], **search(rows)}
             _, answer = self.client.request("POST", f"{self.name}/_search", body)
-            try:
+            with expected_form(self.client.title):
                 hits = answer["hits"]["hits"]
                 for hit in hits:
                     # What is written in decimal is the nearest single-precision number.
                     scores[hit["_source"][_ROW]] = np.float32(hit["_score"])
-            except (KeyError, TypeError, ValueError, IndexError) as error:
-                raise malformed(self.client.title, error) from error
             if len(hits) != len(scores[start : start + BATCH]):
                 raise DataError(f"{self.client.title} does not return all rows")
         return scores
@@ -101,17 +99,13 @@ class GoldenIndex:
 def golden_indices(client: EngineClient) -> list[str]:
     """Return the indices of checks that run, and of those that were killed."""
     _, answer = client.request("GET", "_cat/indices/podium-golden-*?h=index&format=json")
-    try:
+    with expected_form(client.title):
         return [str(each["index"]) for each in answer if is_leftover(str(each["index"]))]
-    except (KeyError, TypeError) as error:
-        raise malformed(client.title, error) from error
 
 
 def require_server_version(client: EngineClient, export: ExportFolder) -> tuple[int, ...]:
     """Refuse a server that is older than the version that was exported for; return its version."""
     _, answer = client.request("GET", "")
-    try:
+    with expected_form(client.title):
         number = answer["version"]["number"]
-    except (KeyError, TypeError) as error:
-        raise malformed(client.title, error) from error
     return require_version(export, number)

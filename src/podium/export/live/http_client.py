@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Container
-from contextlib import suppress
+from collections.abc import Container, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Self
@@ -168,11 +168,18 @@ def _httpx2() -> Any:
     return httpx2
 
 
-def malformed(title: str, error: Exception) -> DataError:
-    """Return the error for an answer that has not the form of an engine's."""
-    return DataError(
-        f"{title} answers in another form ({error!r})", hint="Check the address and the target."
-    )
+@contextmanager
+def expected_form(title: str) -> Iterator[None]:
+    """Raise a DataError where an answer that is read inside has not the form of an engine's."""
+    try:
+        yield
+    except DataError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise DataError(
+            f"{title} answers in another form ({str(error)[:100]!r})",
+            hint="Check the address and the target, and what was uploaded.",
+        ) from error
 
 
 def _json(content: Any) -> bytes:

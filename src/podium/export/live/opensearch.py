@@ -13,7 +13,7 @@ from podium.export.folder import ExportFolder
 from podium.export.live import Reference, StoredModels
 from podium.export.live.golden_documents import safe_name
 from podium.export.live.golden_index import GoldenIndex, golden_indices, require_server_version
-from podium.export.live.http_client import EngineClient, malformed
+from podium.export.live.http_client import EngineClient, expected_form
 from podium.export.live.search_template import (
     PARAMETERS,
     read_reference,
@@ -67,10 +67,8 @@ class OpenSearchEngine:
             client.request("PUT", path, content, allowed=(409,))
             _, answer = client.request("GET", path)
         expected = _templates(content["featureset"])
-        try:
+        with expected_form(self.title):
             stored = stored_features(answer)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise malformed(self.title, error) from error
         if stored != expected:
             raise DataError(
                 f"{self.title} has a feature set {name!r} with other features",
@@ -103,14 +101,12 @@ class OpenSearchEngine:
         """Put a model that is there under another name, with fields as features, while open."""
         name = temporary_name()
         _, answer = client.request("GET", f"_ltr/_model/{model}")
-        try:
+        with expected_form(self.title):
             stored = answer["_source"]["model"]
             same = _templates(stored["feature_set"]) == _templates(
                 export.read_json(FEATURES)["featureset"]
             )
             content = {"model": {"name": name, "model": stored["model"]}}
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise malformed(self.title, error) from error
         if not same:
             raise DataError(
                 f"the model {model!r} in {self.title} has other features than the export",
@@ -142,11 +138,9 @@ class OpenSearchEngine:
             models = self._listed(client, "model", "model.feature_set.name")
             sets = self._listed(client, "featureset")
             indices = golden_indices(client)
-        try:
+        with expected_form(self.title):
             used_by = {str(each["name"]): each["model"]["feature_set"]["name"] for each in models}
             names = [str(each["name"]) for each in sets]
-        except (KeyError, TypeError) as error:
-            raise malformed(self.title, error) from error
         users = defaultdict(list)
         for model, feature_set in used_by.items():
             users[feature_set].append(model)
@@ -160,14 +154,12 @@ class OpenSearchEngine:
         columns = ",".join(f"hits.hits._source.{each}" for each in ("name", *fields))
         path = f"_ltr/_{kind}?size={_MOST_NAMES}&filter_path=hits.total,{columns}"
         _, answer = client.request("GET", path)
-        try:
+        with expected_form(self.title):
             sources = [each["_source"] for each in answer["hits"].get("hits", [])]
             total = answer["hits"]["total"]["value"]
             # A search finds for a while what was deleted.
             ours = [each for each in sources if is_podiums(str(each["name"]))]
             gone = [each for each in ours if not self._has(client, kind, str(each["name"]))]
-        except (KeyError, TypeError, AttributeError) as error:
-            raise malformed(self.title, error) from error
         if total > len(sources):
             raise DataError(f"{self.title} has more than {_MOST_NAMES} learning-to-rank elements")
         return [each for each in sources if each not in gone]

@@ -13,7 +13,7 @@ from typing import Any
 
 from podium.errors import DataError
 from podium.export.live import Reference
-from podium.export.live.http_client import EngineClient, malformed
+from podium.export.live.http_client import EngineClient, expected_form
 from podium.export.live.versions import VERSION, model_name
 
 _FIRST_LINE = re.compile(r"\{\{! podium(?: previous=(?P<previous>\S+))? \}\}\n")
@@ -41,10 +41,8 @@ def read_reference(client: EngineClient, name: str) -> Reference:
     status, answer = client.request("GET", f"_scripts/{name}", allowed=(404,))
     if status == 404:
         return Reference()
-    try:
+    with expected_form(client.title):
         source, language = answer["script"]["source"], answer["script"]["lang"]
-    except (KeyError, TypeError) as error:
-        raise malformed(client.title, error) from error
     first = _FIRST_LINE.match(source) if isinstance(source, str) else None
     if language != "mustache" or first is None:
         raise DataError(

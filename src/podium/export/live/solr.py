@@ -21,7 +21,7 @@ from podium.export.live.golden_documents import (
     row_documents,
     safe_name,
 )
-from podium.export.live.http_client import EngineClient, malformed
+from podium.export.live.http_client import EngineClient, expected_form
 from podium.export.live.versions import (
     VERSION,
     is_feature_set,
@@ -186,11 +186,9 @@ class SolrEngine:
         """Add the fields that the schema has not, as the golden rows' documents need them."""
         _, fields = client.request("GET", "schema/fields")
         _, types = client.request("GET", "schema/fieldtypes")
-        try:
+        with expected_form("Solr"):
             known = {str(each["name"]) for each in fields["fields"]}
             types_known = {str(each["name"]) for each in types["fieldTypes"]}
-        except (KeyError, TypeError) as error:
-            raise malformed("Solr", error) from error
         missing = [name for name in export.engine_names if name not in known]
         if not missing:
             return
@@ -208,10 +206,8 @@ class SolrEngine:
             models = self._stored_models(client)
             documents = _golden_documents(client)
             _, answer = client.request("GET", "schema/feature-store")
-        try:
+        with expected_form("Solr"):
             names = sorted(map(str, answer["featureStores"]))
-        except (KeyError, TypeError) as error:
-            raise malformed("Solr", error) from error
         used_by = {name: model["store"] for name, model in models.items()}
         users = defaultdict(list)
         for model, store in sorted(used_by.items()):
@@ -227,13 +223,11 @@ class SolrEngine:
         name = safe_name(name)
         with self._client() as client:
             _, answer = client.request("GET", f"config/params/{name}")
-        try:
+        with expected_form("Solr"):
             state = answer["response"].get("params", {}).get(name)
             if state is None:
                 return Reference()
             live, previous = state.get(name), state.get(f"{name}.previous")
-        except (KeyError, TypeError, AttributeError) as error:
-            raise malformed("Solr", error) from error
         match = VERSION.fullmatch(str(live))
         if match is None or match["name"] != name:
             raise DataError(
@@ -283,23 +277,19 @@ class SolrEngine:
                 hint="Give the address of a core or collection whose solrconfig.xml has the query "
                 "parser 'ltr'.",
             )
-        try:
+        with expected_form("Solr"):
             return {
                 str(each["name"]): {**each, "store": str(each["store"])}
                 for each in answer["models"]
             }
-        except (KeyError, TypeError) as error:
-            raise malformed("Solr", error) from error
 
     def _models(self, client: EngineClient) -> set[str]:
         return set(self._stored_models(client))
 
     def _require_version(self, client: EngineClient, export: ExportFolder) -> None:
         """Refuse a server that is older than the version that was exported for."""
-        try:
+        with expected_form("Solr"):
             number = _system(client)["lucene"]["solr-spec-version"]
-        except (KeyError, TypeError) as error:
-            raise malformed("Solr", error) from error
         require_version(export, number)
 
 
@@ -327,7 +317,7 @@ def replica_urls(client: EngineClient) -> list[str]:
     with EngineClient(_sibling(client.url, "admin"), client.title) as admin:
         path = f"collections?action=CLUSTERSTATUS&collection={_name(client)}"
         _, answer = admin.request("GET", path)
-    try:
+    with expected_form("Solr"):
         replicas = [
             replica
             for each in answer["cluster"]["collections"].values()
@@ -335,8 +325,6 @@ def replica_urls(client: EngineClient) -> list[str]:
             for replica in shard["replicas"].values()
         ]
         cores = sorted(safe_name(each["core"]) for each in replicas if each["state"] == "active")
-    except (KeyError, TypeError, AttributeError) as error:
-        raise malformed("Solr", error) from error
     if not cores:
         raise DataError("no replica of the collection is active", hint="Check the collection.")
     # Every node passes requests for a core on to that which has it.
@@ -363,25 +351,22 @@ def _sibling(url: str, name: str) -> str:
 
 def _system(client: EngineClient) -> Any:
     _, answer = client.request("GET", "admin/system", allowed=(404,))
-    if not isinstance(answer, dict):
-        raise malformed("Solr", TypeError("no object"))
+    with expected_form("Solr"):
+        if not isinstance(answer, dict):
+            raise TypeError("not an object")
     return answer
 
 
 def _features(status_and_answer: tuple[int, Any]) -> dict[str, Any]:
     """Return the features of a store; none if there is no such store."""
     status, answer = status_and_answer
-    try:
+    with expected_form("Solr"):
         return stored_features(answer) if status == 200 else {}
-    except (KeyError, TypeError) as error:
-        raise malformed("Solr", error) from error
 
 
 def _count(answer: Any) -> int:
-    try:
+    with expected_form("Solr"):
         return int(answer["response"]["numFound"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise malformed("Solr", error) from error
 
 
 def _require_answer(client: EngineClient, model: str, features: Iterable[Any]) -> None:
@@ -421,14 +406,13 @@ def _scores_of_values(
         )
         query = f"{{!ltr model={model} reRankDocs=1{words}}}"
         answer = _rescored(client, query, "select?distrib=false")
-        try:
-            scores.append(np.float32(float(answer["response"]["docs"][0]["score"])))
-        except IndexError as error:
-            raise DataError(
-                f"{_name(client)} has no document to score", hint="Add documents first."
-            ) from error
-        except (KeyError, TypeError, ValueError) as error:
-            raise malformed("Solr", error) from error
+        with expected_form("Solr"):
+            documents = answer["response"]["docs"]
+            if not documents:
+                raise DataError(
+                    f"{_name(client)} has no document to score", hint="Add documents first."
+                )
+            scores.append(np.float32(float(documents[0]["score"])))
     return np.array(scores, np.float64)
 
 
@@ -436,11 +420,9 @@ def _golden_documents(client: EngineClient) -> set[str]:
     """Return the checks whose golden rows are documents of the collection."""
     body = {"query": f"{{!prefix f=id}}{_PREFIX}", "limit": _MOST_DOCUMENTS, "fields": ["id"]}
     _, answer = client.request("POST", "select", body, allowed=(400,))  # 400: it has no such field
-    try:
+    with expected_form("Solr"):
         documents = answer.get("response", {}).get("docs", [])
         return {str(each["id"]).rpartition("-")[0] for each in documents}
-    except (KeyError, TypeError, AttributeError) as error:
-        raise malformed("Solr", error) from error
 
 
 def _delete_documents(client: EngineClient, run: str) -> None:
@@ -468,13 +450,11 @@ def _scores(
                 "params": {"rq": f"{{!ltr model={model} reRankDocs={BATCH}}}"},
             },
         )
-        try:
+        with expected_form("Solr"):
             hits = answer["response"]["docs"]
             for document in hits:
                 row = int(document["id"].rpartition("-")[2])
                 scores[row] = np.float32(float(document["score"]))
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise malformed("Solr", error) from error
         if len(hits) != len(documents):
             raise DataError("Solr does not return all rows")
     return scores
