@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import socket
 import time
+from pathlib import Path
 
 import httpx2
 import pyarrow as pa
@@ -13,7 +15,9 @@ import pytest
 
 from podium.errors import DataError
 from podium.studio.accounts.service import sign_in
+from podium.studio.jobs import queue
 from podium.studio.store.database import in_transaction
+from podium.studio.transfer import imports
 from podium.studio.transfer.readers import Upload, open_upload, read_candidates, read_queries
 from podium.studio.transfer.tables import preview_table, read_table
 from podium.studio.web import middleware
@@ -149,6 +153,65 @@ def test_a_preview_reads_the_beginning_of_a_table(tmp_path):
     path.write_bytes(b"[" + row + b"nonsense")
     with pytest.raises(DataError, match="not a JSON array"):
         preview_table(Upload(path, "table.json"))
+
+
+def test_an_import_that_is_refused_leaves_no_file(engine, server, monkeypatch):
+    monkeypatch.setattr(queue, "MOST_UNDER_WAY", 0)
+    (ann,) = make_people(engine, 1)
+    path = f"/api/v1/projects/{make_project(engine, [ann])}"
+    with program(engine, server, ann) as client:
+        for status in (429, 409):
+            files = {"candidates": ("c.jsonl", b"x" * 5000)}
+            sent = client.post(f"{path}/imports", data={"source": "candidates"}, files=files)
+            assert sent.status_code == status
+            assert kept_files() == []
+            assert client.patch(path, json={"archived": True}).status_code == 200
+
+
+def test_a_project_keeps_few_tables_for_previews(engine, server, monkeypatch):
+    monkeypatch.setattr(imports, "MOST_PREVIEWS", 2)
+    (ann,) = make_people(engine, 1)
+    one, other = (f"/api/v1/projects/{make_project(engine, [ann])}" for _ in range(2))
+    with program(engine, server, ann) as client:
+        shown = []
+        for path in (other, one, one, one):
+            files = {"table": ("t.csv", f"query,docid\nq,{len(shown)}\n")}
+            shown.append(client.post(f"{path}/imports/preview", files=files).json())
+        assert len(kept_files()) == 3
+        for preview, path, status in ((0, other, 202), (1, one, 404), (2, one, 202), (3, one, 202)):
+            body = {"upload": shown[preview]["upload"], "columns": shown[preview]["guess"]}
+            assert client.post(f"{path}/imports/table", json=body).status_code == status
+
+
+def kept_files():
+    folder = Path(os.environ["PODIUM_STUDIO_EXPORTS"])
+    return list(folder.iterdir()) if folder.exists() else []
+
+
+EXAMPLE = b'{"query_id": "q0", "document": "d00", "grade": "good", "explanation": "It is."}\n'
+HEADER = b"query_id,document,grade,explanation\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (EXAMPLE + b"\n" * (17 * MEBIBYTE), "more than 16 MiB"),
+        (b'{"a": [' + b"{}," * MEBIBYTE, "longer than 1 MiB"),
+        (HEADER + b'"' + b'","\n' * MEBIBYTE, "longer than 1 MiB"),
+        (b"," * (2 * MEBIBYTE), "longer than 1 MiB"),
+    ],
+    ids=["blanks", "objects", "row", "commas"],
+)
+def test_a_file_of_examples_is_limited(engine, server, content, problem):
+    """Compressed, it is some kilobytes; the server itself reads it."""
+    (ann,) = make_people(engine, 1)
+    path = f"/api/v1/projects/{make_project(engine, [ann], mode='grades')}/training"
+    with program(engine, server, ann) as client:
+        for sent, status in ((content, 422), (EXAMPLE + b"\n" * MEBIBYTE, 201)):
+            files = {"examples": ("examples.csv", gzip.compress(sent, 1))}
+            answer = client.post(path, files=files)
+            assert answer.status_code == status, answer.text
+            assert status == 201 or problem in answer.json()["detail"]
 
 
 def test_a_file_is_read_up_to_its_limit(tmp_path):

@@ -257,5 +257,13 @@ def is_ours(name: str) -> bool:
     return bool(_OURS.fullmatch(name))
 
 
+def written_at(path: Path) -> float:
+    """When a file was written; now if another worker was quicker to remove it."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return time.time()
+
+
 def _mine(job: JobRow) -> ColumnElement[bool]:
     return and_(Job.id == job.id, Job.worker == job.worker, Job.state == State.RUNNING.value)

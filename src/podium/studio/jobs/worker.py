@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 import structlog
 from sqlalchemy import Connection, delete, select
@@ -14,7 +13,14 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from podium.studio.errors import describe_error
 from podium.studio.jobs.process import JobExecutor, JobFunction, execute
-from podium.studio.jobs.queue import ENDED, JobContext, claim, files_folder, is_ours
+from podium.studio.jobs.queue import (
+    ENDED,
+    JobContext,
+    claim,
+    files_folder,
+    is_ours,
+    written_at,
+)
 from podium.studio.metrics import Metrics
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction
@@ -153,13 +159,6 @@ class Worker:
             # The folder may be a shared one: what is not ours stays, whatever its age.
             if not is_ours(path.name) or path.name in kept_files:
                 continue
-            if path.is_file() and _written(path) < oldest:
+            if path.is_file() and written_at(path) < oldest:
                 with suppress(OSError):
                     path.unlink()
-
-
-def _written(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:  # another worker was quicker
-        return time.time()

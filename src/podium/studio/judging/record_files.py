@@ -14,6 +14,8 @@ from podium.studio.json_types import JsonObject
 
 _Record = TypeVar("_Record")
 _DELIMITERS = (",", ";", "\t")
+_LONGEST_RECORD = 1 << 20
+"""In bytes. A record is read as a whole, which takes up to 30 times its size."""
 _SAVE_AS_CSV = "In a spreadsheet, save it as CSV UTF-8."
 
 
@@ -49,6 +51,7 @@ def _objects(lines: Iterable[tuple[int, bytes]], name: str) -> Iterator[tuple[in
         if not line.strip():
             continue
         try:
+            _check_size(len(line))
             record = parse_object(line)
         except DataError as error:
             raise error.at(name, number) from error
@@ -57,13 +60,17 @@ def _objects(lines: Iterable[tuple[int, bytes]], name: str) -> Iterator[tuple[in
 
 def _rows(lines: Iterable[tuple[int, bytes]], name: str) -> Iterator[tuple[int, JsonObject]]:
     """The rows of a table by the names in its first line, with the number of their last line."""
-    numbers = [0]
+    numbers, sizes = [0], [0]
 
     def decoded() -> Iterator[str]:
         for number, line in lines:
             numbers[0] = number
+            sizes[0] += len(line)
             try:
+                _check_size(sizes[0])
                 yield line.decode() + "\n"
+            except DataError as error:
+                raise error.at(name, number) from error
             except UnicodeError as error:
                 raise problem("is not UTF-8 text", _SAVE_AS_CSV) from error
 
@@ -81,6 +88,7 @@ def _rows(lines: Iterable[tuple[int, bytes]], name: str) -> Iterator[tuple[int, 
         if len(set(keys)) < len(keys):
             raise problem("two columns have the same name", "Keep one of them.")
         for cells in rows:
+            sizes[0] = 0  # the lines so far were of earlier records
             if any(cells[len(keys) :]):
                 raise problem(
                     f"has {len(cells)} cells, and the first line {len(keys)} names",
@@ -90,3 +98,8 @@ def _rows(lines: Iterable[tuple[int, bytes]], name: str) -> Iterator[tuple[int, 
                 yield numbers[0], dict(zip(keys, (cell.strip() for cell in cells), strict=False))
     except csv.Error as error:
         raise problem(f"is not a valid table: {error}", _SAVE_AS_CSV) from error
+
+
+def _check_size(size: int) -> None:
+    if size > _LONGEST_RECORD:
+        raise DataError("a record is longer than 1 MiB", hint="Is it the right file?")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Literal
@@ -16,14 +16,21 @@ from sqlalchemy.exc import SQLAlchemyError
 from podium.errors import DataError
 from podium.studio.accounts.identity import record
 from podium.studio.errors import RefusedError
-from podium.studio.jobs.queue import JobContext, JobLostError, State, files_folder, new_file
+from podium.studio.jobs.queue import (
+    JobContext,
+    JobLostError,
+    State,
+    files_folder,
+    new_file,
+    written_at,
+)
 from podium.studio.judging.gold import add_gold, read_gold
 from podium.studio.messages import Message
 from podium.studio.projects.service import MAX_QUERIES, add_query, check_unchanged, project_row
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Mode
-from podium.studio.store.rows import JobRow, ProjectRow
+from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import Job, ProjectQuery
 from podium.studio.store.tokens import digest, new_secret
 from podium.studio.transfer.project_copies import copied_gold, copied_queries
@@ -42,6 +49,8 @@ from podium.studio.transfer.search_engines import EngineSearch, fetch
 from podium.studio.transfer.tables import TableColumns, read_table
 
 KIND = "import"
+MOST_PREVIEWS = 20
+"""How many tables of a project wait for their import at most."""
 ANALYZE_FROM = 500
 """From how many new queries on the database's statistics are renewed."""
 COUNTS = (
@@ -63,19 +72,32 @@ Source = Literal["candidates", "table", "runs", "engine", "gold", "project"]
 def store_upload(settings: Settings, stream: IO[bytes], name: str) -> list[str]:
     """Store an upload; returns the stored name and the original name."""
     path = new_file(settings, ".upload")
-    with path.open("wb") as file:
-        shutil.copyfileobj(stream, file)
+    _write(stream, path)
     return [path.name, name[:200] or "upload"]
+
+
+def _write(stream: IO[bytes], path: Path) -> None:
+    try:
+        with path.open("wb") as file:
+            shutil.copyfileobj(stream, file)
+    except OSError:  # a disk that is full is not to stay so
+        path.unlink(missing_ok=True)
+        raise
 
 
 def store_preview(
     settings: Settings, project_id: int, stream: IO[bytes], name: str
 ) -> tuple[str, Upload]:
-    """Store a table for a preview; returns the token that imports it, and the file."""
+    """Store a table for a preview; returns the token that imports it, and the file.
+
+    The oldest ones of the project make space.
+    """
     token = new_secret()
     path = _preview_path(settings, project_id, token)
-    with path.open("wb") as file:
-        shutil.copyfileobj(stream, file)
+    _write(stream, path)
+    others = files_folder(settings).glob(f"{_preview_prefix(project_id)}*.upload")
+    for old in sorted(others, key=written_at, reverse=True)[MOST_PREVIEWS:]:
+        old.unlink(missing_ok=True)
     return token, Upload(path, name[:200] or "table")
 
 
@@ -108,7 +130,12 @@ def taken_preview(settings: Settings, project_id: int, token: str) -> Iterator[P
 
 def _preview_path(settings: Settings, project_id: int, token: str) -> Path:
     # The project is part of the name: with the token, nobody imports the file into another one.
-    return files_folder(settings) / f"{digest(f'{project_id}/{token}')[:43]}.upload"
+    prefix, name = _preview_prefix(project_id), digest(f"{project_id}/{token}")
+    return files_folder(settings) / f"{prefix}{name[: 43 - len(prefix)]}.upload"
+
+
+def _preview_prefix(project_id: int) -> str:
+    return digest(f"previews of {project_id}")[:10]
 
 
 def run_import(work: JobContext) -> None:
@@ -119,14 +146,14 @@ def run_import(work: JobContext) -> None:
         added = in_transaction(work.engine, lambda c: _import_all(c, work, fetched))
     except JobLostError:
         if _was_cancelled(work):
-            delete_uploads(work.settings, work.job)
+            delete_uploads(work.settings, work.job.parameters.get("files", {}))
         raise
     except SQLAlchemyError:
         raise  # another worker will need the files
     except Exception:
-        delete_uploads(work.settings, work.job)
+        delete_uploads(work.settings, work.job.parameters.get("files", {}))
         raise
-    delete_uploads(work.settings, work.job)
+    delete_uploads(work.settings, work.job.parameters.get("files", {}))
     if added >= ANALYZE_FROM:
         _analyze(work.engine)
 
@@ -148,9 +175,9 @@ def _was_cancelled(work: JobContext) -> bool:
     return state == State.CANCELLED
 
 
-def delete_uploads(settings: Settings, job: JobRow) -> None:
-    """Delete the uploads of an import."""
-    for uploads in job.parameters.get("files", {}).values():
+def delete_uploads(settings: Settings, files: Mapping[str, list[list[str]]]) -> None:
+    """Delete the uploads of an import, by their roles as in its parameters."""
+    for uploads in files.values():
         for upload in _uploads(settings, uploads):
             with suppress(OSError):
                 upload.path.unlink()

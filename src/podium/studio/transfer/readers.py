@@ -85,7 +85,7 @@ class _Limited(io.RawIOBase):
 
     def __init__(self, stream: _Readable, name: str, most: int) -> None:
         self._stream = stream
-        self._left = most
+        self._most = self._left = most
         self.name = name
 
     def readable(self) -> bool:
@@ -102,7 +102,7 @@ class _Limited(io.RawIOBase):
         self._left -= len(data)
         if self._left < 0:
             raise DataError(
-                f"holds more than {MAX_BYTES >> 20} MiB", path=self.name, hint="Split it."
+                f"holds more than {self._most >> 20} MiB", path=self.name, hint="Split it."
             )
         view[: len(data)] = data
         return len(data)
@@ -112,17 +112,28 @@ class _Limited(io.RawIOBase):
 def open_upload(upload: Upload, most: int = MAX_BYTES) -> Iterator[IO[bytes]]:
     """Open an uploaded file, decompressed and limited in size."""
     with upload.path.open("rb") as file:
-        codec = _MAGIC.get(file.read(2)) or _MAGIC.get((file.seek(0), file.read(4))[1])
-        file.seek(0)
-        stream: _Readable = file
-        if codec:
-            stream = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), codec)
-        limited = io.BufferedReader(_Limited(stream, upload.name, most))
-        # Readers decompress by themselves what looks compressed, and know no limit.
-        head = limited.peek(4)
-        if codec and any(head.startswith(magic) for magic in _MAGIC):
-            raise DataError("is compressed twice", path=upload.name, hint="Decompress it once.")
-        yield limited
+        yield limited(file, upload.name, most)
+
+
+def limited(file: IO[bytes], name: str, most: int) -> IO[bytes]:
+    """A file that someone sent, decompressed and limited in size.
+
+    Args:
+        file: The file, at its beginning.
+        name: Its name, for messages.
+        most: How many bytes it may hold once it is decompressed.
+    """
+    codec = _MAGIC.get(file.read(2)) or _MAGIC.get((file.seek(0), file.read(4))[1])
+    file.seek(0)
+    stream: _Readable = file
+    if codec:
+        stream = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), codec)
+    result = io.BufferedReader(_Limited(stream, name, most))
+    # Readers decompress by themselves what looks compressed, and know no limit.
+    head = result.peek(4)
+    if codec and any(head.startswith(magic) for magic in _MAGIC):
+        raise DataError("is compressed twice", path=name, hint="Decompress it once.")
+    return result
 
 
 def read_candidates(upload: Upload) -> Iterator[ImportedQuery]:

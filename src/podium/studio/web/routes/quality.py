@@ -24,6 +24,7 @@ from podium.studio.reporting.query_results import query_row
 from podium.studio.store.database import storable
 from podium.studio.store.enums import Kind, Mode
 from podium.studio.store.rows import ProjectRow
+from podium.studio.transfer.readers import limited
 from podium.studio.web.access import Number, RequiresManager, RequiresMember
 from podium.studio.web.actions import Routes, outcome_of, read, write
 from podium.studio.web.documents import guidelines_html
@@ -36,6 +37,8 @@ routes = Routes("quality", api="/projects/{project}", pages="/projects/{project}
 
 RowId = Annotated[int, Field(ge=1, lt=2**62)]
 _QUALITY = "/projects/{project}/quality"
+_MOST_BYTES = 16 << 20
+"""The size of a file of examples once it is decompressed."""
 
 
 class AdjudicationOut(BaseModel):
@@ -277,9 +280,8 @@ def set_training(
     pass_mark: Annotated[float, FormField(ge=0, le=1, description="Share of right answers.")] = 0.8,
 ) -> TrainingOut:
     """Replace the project's examples. Who has qualified stays qualified; others begin anew."""
-    parsed = training.read_examples(
-        examples.file, Mode(who.project.mode), grade_names(who.project.scale)
-    )
+    sent = limited(examples.file, examples.filename or "examples", _MOST_BYTES)
+    parsed = training.read_examples(sent, Mode(who.project.mode), grade_names(who.project.scale))
 
     def work(connection: Connection) -> TrainingOut:
         training.set_training(connection, who, parsed, pass_mark)

@@ -241,13 +241,17 @@ def import_files(
     if who.project.mode == Mode.RANKINGS and source != "gold" and len(files["runs"]) < 2:
         raise RefusedError(422, "This project compares rankings: give two runs or more.")
     settings = request.app.state.settings
-    stored = {
-        role: [store_upload(settings, upload.file, upload.filename or role) for upload in uploads]
-        for role, uploads in files.items()
-        if uploads
-    }
+    stored: dict[str, list[list[str]]] = {}
     parameters = {"source": source, "files": stored, "depth": depth, "skip_empty": skip_empty}
-    return _request_job(request, who, IMPORT, parameters)
+    try:
+        for role, uploads in files.items():
+            for upload in uploads:
+                kept = store_upload(settings, upload.file, upload.filename or role)
+                stored.setdefault(role, []).append(kept)
+        return _request_job(request, who, IMPORT, parameters)
+    except (OSError, RefusedError):
+        delete_uploads(settings, stored)
+        raise
 
 
 @routes.action("POST", "/imports/preview", form="/import/preview", page=import_page, uploads=True)
@@ -420,7 +424,7 @@ def cancel_job(request: Request, who: RequiresManager, job: Number) -> JobOut:
 
     write(request, work)
     if row.kind == IMPORT and row.state == State.WAITING:
-        delete_uploads(request.app.state.settings, row)
+        delete_uploads(request.app.state.settings, row.parameters.get("files", {}))
     return _shown(request, [_job(request, who, job)])[0]
 
 
