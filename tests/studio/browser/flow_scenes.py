@@ -24,6 +24,7 @@ from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
 from podium.studio.store.rows import JobRow
 from podium.studio.store.tables import ProjectQuery
+from tests.studio.browser.chromium import Judging
 from tests.studio.browser.project_scenes import busy_project
 from tests.studio.browser.scenes import Stage, scene
 from tests.studio.claimed_jobs import claimed_job
@@ -123,13 +124,14 @@ def project_quality(stage: Stage, page: Page) -> None:
 @scene()
 def adjudicate(stage: Stage, page: Page) -> None:
     page.goto(f"/projects/{disputed_project(stage, page)}/adjudicate")
-    page.wait_for_selector("text=Earlier answers")
+    page.wait_for_selector(".votes li")
 
 
 @scene()
 def training(stage: Stage, page: Page) -> None:
-    page.goto(f"/projects/{disputed_project(stage, page)}/training")
-    page.get_by_role("button", name="Right is better").click()
+    tab = Judging(page, disputed_project(stage, page))
+    page.goto(f"/projects/{tab.project}/training")
+    tab.answer("ArrowRight")
     page.wait_for_selector("text=Not quite")
 
 

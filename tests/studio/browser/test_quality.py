@@ -34,9 +34,15 @@ def test_a_disagreement_is_decided(engine, person_browser):
         if page.get_by_text("It is newer.").count():
             break
         page.wait_for_timeout(500)
-    expect(page.locator(".columns .card")).to_have_count(2)
-    page.get_by_label("Reason").fill("By the guidelines.")
-    page.get_by_role("button", name="Equally good").click()
+    expect(page.locator(".votes li")).to_have_count(2)
+    expect(page.locator(".votes li").first).to_contain_text("Assessor 1: Left is better")
+    tab = Judging(page, project)
+    tab.ready()
+    page.keyboard.press("c")
+    page.get_by_label("Comment").fill("By the guidelines.")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    tab.answer("ArrowDown")
     expect(page.get_by_role("heading", name="Nothing to decide")).to_be_visible()
     columns = LogEntry.user_id, LogEntry.purpose, LogEntry.value, LogEntry.reason
     log = reading(engine, lambda c: c.execute(select(*columns).order_by(LogEntry.position)).all())
@@ -60,9 +66,15 @@ def test_an_assessor_is_trained(engine, person_browser):
     tab = Judging(assessor, project).open()
     tab.wait_for("training")
     assessor.get_by_role("link", name="Go to training").click()
-    assessor.get_by_role("button", name="Right is better").click()
-    expect(assessor.get_by_role("heading", name="Not quite")).to_be_visible()
+    tab.answer("ArrowRight")
+    shown = tab.titles()
+    expect(assessor.get_by_text("Not quite: Left is better")).to_be_visible()
     expect(assessor.get_by_text("Lower numbers are better.")).to_be_visible()
+    expect(assessor.locator(".answers .right")).to_have_attribute("data-choice", "left")
+    assessor.keyboard.press("ArrowLeft")  # the first answer counts
+    assert tab.titles() == shown  # beside what explains it, until they continue
+    assessor.keyboard.press("Enter")
+    expect(assessor.get_by_text("0 of 1 examples right")).to_be_visible()
     expect(assessor.get_by_role("heading", name="You cannot judge yet")).to_be_visible()
     page.reload()
     page.get_by_role("button", name="Allow Person 1 to judge").click()

@@ -97,6 +97,25 @@ def moment(seconds: float) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(exact, words)
 
 
+def plain(value: object) -> str:
+    """A detail of the audit log in words, whatever JSON it is.
+
+    Example:
+        >>> plain({"k": 3, "fields": [{"field": "title"}, {"field": "price"}], "seed": None})
+        'k 3; fields title, price'
+    """
+    if isinstance(value, dict):
+        named = {name: plain(each) for name, each in value.items()}
+        if len(named) == 1:
+            return "".join(named.values())
+        return "; ".join(f"{name} {each}" for name, each in named.items() if each)
+    if isinstance(value, list):
+        return ", ".join(map(plain, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if value is None else str(value)
+
+
 @cache
 def _templates(language: Language) -> jinja2.Environment:
     """The templates for one language: what they are translated by is a part of them."""
@@ -126,6 +145,7 @@ def _templates(language: Language) -> jinja2.Environment:
     templates.globals["asset"] = asset
     templates.globals["language"] = language
     templates.filters["moment"] = moment
+    templates.filters["plain"] = plain
     templates.filters["number"] = language.number
     templates.filters["translated"] = language.translate
     templates.filters["word"] = word
