@@ -471,8 +471,8 @@ class JudgingPage implements SenderListener {
       const time = formatDuration(seconds);
       parts.push(
         ngettext(
-          "Since you opened this page: %(count)s judgment in %(time)s.",
-          "Since you opened this page: %(count)s judgments in %(time)s.",
+          "%(count)s judgment in %(time)s since you opened this page.",
+          "%(count)s judgments in %(time)s since you opened this page.",
           judged,
           { time },
         ),

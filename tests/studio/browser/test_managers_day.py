@@ -159,7 +159,7 @@ class Manager:
             since,
         )
         self.page.locator("[data-utc]").fill(moment)
-        self.page.locator("[name=reason]").last.fill("Did not look at the products.")
+        self.page.locator("[name=reason]").first.fill("Did not look at the products.")
         self.page.get_by_role("button", name="Discard judgments").click()
         row = self.page.locator("#discards tr", has_text="Did not look")
         expect(row.get_by_text("done", exact=True)).to_be_visible(timeout=PATIENCE)
@@ -172,17 +172,19 @@ class Manager:
         self.page.get_by_role("button", name="Save adjudicator").click()
         self.page.get_by_role("link", name="Decide disagreements").click()
         decided = 0
-        decision = self.page.get_by_role("heading", name="Your decision")
+        decision = self.page.locator("[data-part=task][data-accepts]:not([hidden])")
         nothing = self.page.get_by_role("heading", name="Nothing to decide", exact=True)
         while True:
             expect(decision.or_(nothing)).to_be_visible(timeout=PATIENCE)
             if nothing.count():
                 return decided
-            query = self.page.locator("section.card header h2").inner_text()
-            products = self.page.locator(".columns h3").all_inner_texts()
+            token = decision.get_attribute("data-shows")
+            query = self.page.locator("[data-part=query]").inner_text()
+            products = self.page.locator(".documents .document-title").all_inner_texts()
             left, right = (shop.worth[query][each.removeprefix("Product ")] for each in products)
             answer = "Left is better" if left > right else "Right is better"
             self.page.get_by_role("button", name=answer).click()
+            expect(self.page.locator(f"[data-shows='{token}'][data-accepts]")).to_have_count(0)
             decided += 1
 
     def ask_contradictions_again(self) -> int:

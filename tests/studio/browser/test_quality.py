@@ -9,7 +9,7 @@ from playwright.sync_api import FilePayload, expect
 from sqlalchemy import select
 
 from podium.studio.store.database import reading
-from podium.studio.store.tables import LogEntry
+from podium.studio.store.tables import Lease, LogEntry
 from tests.studio.browser.chromium import Judging
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import row_of
@@ -47,6 +47,24 @@ def test_a_disagreement_is_decided(engine, person_browser):
     columns = LogEntry.user_id, LogEntry.purpose, LogEntry.value, LogEntry.reason
     log = reading(engine, lambda c: c.execute(select(*columns).order_by(LogEntry.position)).all())
     assert tuple(log[-1]) == (ann, "adjudicate", 0, "By the guidelines.")
+
+
+@pytest.mark.slow
+def test_a_preview_shows_every_query_and_records_nothing(engine, person_browser):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=2, items=3)
+    page = person_browser(ann).new_page()
+    page.goto(f"/projects/{project}/preview")
+    tab = Judging(page, project)
+    shown = []
+    for _ in range(2):
+        tab.ready()
+        shown.append(tab.part("query"))
+        tab.answer("1")
+    tab.wait_for("done")
+    assert len(set(shown)) == 2
+    rows = reading(engine, lambda c: c.execute(select(LogEntry.id)).all())
+    assert (rows, reading(engine, lambda c: c.execute(select(Lease.token)).all())) == ([], [])
 
 
 @pytest.mark.slow

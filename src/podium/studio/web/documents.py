@@ -124,8 +124,8 @@ def picture_addresses(markup: str) -> list[str]:
         >>> picture_addresses('<img src="https://a.example/?x=1&amp;y=2" alt="A"><img>')
         ['https://a.example/?x=1&y=2']
     """
-    found = (_attribute(match[0], "src") for match in _PICTURE.finditer(markup))
-    return list(dict.fromkeys(filter(None, found)))
+    addresses = (_attribute(match[0], "src") for match in _PICTURE.finditer(markup))
+    return list(dict.fromkeys(filter(None, addresses)))
 
 
 def with_pictures(markup: str, pictures: Mapping[str, str]) -> tuple[str, int]:

@@ -102,7 +102,7 @@ async def document_html(
 async def _pictures(request: Request, addresses: list[str]) -> dict[str, str]:
     """Pictures as ``data:`` URLs by their addresses: a sandboxed frame sends no cookie for more."""
     images: ImageStore = request.app.state.images
-    found: dict[str, str] = {}
+    pictures: dict[str, str] = {}
     size = 0
 
     async def fetch(address: str) -> None:
@@ -116,12 +116,12 @@ async def _pictures(request: Request, addresses: list[str]) -> dict[str, str]:
         size += len(picture.content)
         if size <= _MOST_BYTES:
             content = b64encode(picture.content).decode()
-            found[address] = f"data:{picture.media_type};base64,{content}"
+            pictures[address] = f"data:{picture.media_type};base64,{content}"
 
     async with anyio.create_task_group() as group:
         for address in [each for each in addresses if images.allows(each)][:_MOST_PICTURES]:
             group.start_soon(fetch, address)
-    return found
+    return pictures
 
 
 @routes.action("GET", _DOCUMENTS + "/{reference}/image", response_class=Response)
