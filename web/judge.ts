@@ -453,7 +453,7 @@ class JudgingPage implements SenderListener {
     this.ahead.clear(true);
     const problems = next.problems.map((problem) => createElement("li", {}, problem));
     document.querySelector('[data-part="problems"]')?.replaceChildren(...problems);
-    this.showSummary(next.problems);
+    this.showSummary(next.state === "done" ? next.problems : []);
     this.screens.show(next.state);
     // Other people's answers and new queries can bring work at any time.
     const delay = next.state === "wait" ? next.wait_seconds * 1000 : POLL_INTERVAL_MS;

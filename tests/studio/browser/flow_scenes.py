@@ -27,6 +27,7 @@ from podium.studio.store.tables import ProjectQuery
 from tests.studio.browser.chromium import Judging
 from tests.studio.browser.project_scenes import busy_project
 from tests.studio.browser.scenes import Stage, scene
+from tests.studio.browser.shop import draw_pictures, shop_project
 from tests.studio.claimed_jobs import claimed_job
 
 
@@ -170,3 +171,11 @@ def crowd_arrive(stage: Stage, page: Page) -> None:
 @scene(stranger=True)
 def reset(_stage: Stage, page: Page) -> None:
     page.goto("/reset")
+
+
+@scene()
+def preview(stage: Stage, page: Page) -> None:
+    draw_pictures(page)
+    tab = Judging(page, shop_project(stage.engine, stage.ann))
+    page.goto(f"/projects/{tab.project}/preview")
+    tab.ready()

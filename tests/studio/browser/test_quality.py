@@ -92,7 +92,9 @@ def test_an_assessor_is_trained(engine, person_browser):
     assessor.keyboard.press("ArrowLeft")  # the first answer counts
     assert tab.titles() == shown  # beside what explains it, until they continue
     assessor.keyboard.press("Enter")
-    expect(assessor.get_by_text("0 of 1 examples right")).to_be_visible()
+    expect(assessor.locator("[data-part=problems]")).to_have_text(
+        "0 of 1 examples right; needed: 80 %"
+    )
     expect(assessor.get_by_role("heading", name="You cannot judge yet")).to_be_visible()
     page.reload()
     page.get_by_role("button", name="Allow Person 1 to judge").click()
