@@ -39,7 +39,7 @@ def test_a_disagreement_is_decided(engine, person_browser):
     tab = Judging(page, project)
     tab.ready()
     page.keyboard.press("c")
-    page.get_by_label("Comment").fill("By the guidelines.")
+    page.locator("textarea").fill("By the guidelines.")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     tab.answer("ArrowDown")
