@@ -1,4 +1,4 @@
-"""Mistakes that leave documents or queries without judgments, and where that is told."""
+"""Mistakes that leave documents or queries without judgments, and where that is reported."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def planted(folder: Path) -> dict[str, Path]:
 
 
 def noticed(folder: Path) -> dict[str, set[str]]:
-    """To each form of output the mistakes of which it tells."""
+    """The mistakes that each form of output reports."""
     folders = planted(folder)
     forms = {
         "terminal": _printed("terminal", folders),
