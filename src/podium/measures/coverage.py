@@ -1,7 +1,7 @@
 """How much of the judgments a ranking answers, and how much of what it shows is judged.
 
 A ranking whose document ids are not those of the judgments has a mean of 0, as a bad one has:
-only what was judged of it tells the two apart.
+only the judged share tells the two apart.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def coverage_of(
 def check_coverage(
     coverage: RunCoverage, conventions: Conventions, inputs: Inputs | None = None, name: str = ""
 ) -> None:
-    """Refuse rankings of which nothing is judged, and warn of what the means do not say.
+    """Refuse rankings without any judged document, and warn of what the means leave out.
 
     In a few queries that may be a bad ranking; in more, ids differ.
     """
