@@ -239,7 +239,7 @@ def from_log_command(
 ) -> None:
     """Turn a ranking log into a data set: the last ranking of each query, as it was served.
 
-    Without --labels, all labels are 0.
+    Without --labels, all labels are 0. The log may be larger than memory.
     """
     from podium.monitoring.log_reader import last_rankings
 
