@@ -65,7 +65,15 @@ def main() -> None:
         for form, names in noticed(Path(folder, "mistakes")).items():
             count = 0 if "none" in names else len(names)
             report.check(f"mistakes reported, {form}", count, len(MISTAKES), unit="of 10")
+    _documentation(report)
     report.finish()
+
+
+def _documentation(report: Report) -> None:
+    """Count what there is to read: 0.1.0 had 80 pages."""
+    pages = [page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md")]
+    words = sum(len(page.split()) for page in pages) / 1000
+    report.check(f"words of {len(pages)} pages", words, 85, at_least=False, unit="thousand")
 
 
 def _start(report: Report, folder: Path) -> None:

@@ -132,8 +132,12 @@ def coverage_of(
     sizes = np.diff(inputs.offsets)
     answered = int(np.count_nonzero(sizes))
     shown = int(np.minimum(sizes, depth).sum())
-    known = _known(inputs, conventions)
-    judged = shown if known.all() else _count_known(inputs, known, depth)
+    # One pass: the least of numbers with a NaN is NaN.
+    least = np.nan if inputs.labels is None else np.min(inputs.labels, initial=np.inf)
+    judged = shown
+    if not (least >= 0 or (least < 0 and conventions.negative != "unjudged")):
+        known = _known(inputs, conventions)
+        judged = shown if known.all() else _count_known(inputs, known, depth)
     pool = inputs.judged_labels
     only = pool is not None and bool(len(pool)) and bool(np.nanmin(pool, initial=np.inf) > 0)
     return RunCoverage(len(inputs.query_ids), answered, inputs.others, depth, shown, judged, only)
