@@ -52,7 +52,7 @@ LEVELS = (0.05, 0.01, 0.001)
 SIZES = (20, 50, 200, 1000)
 _RANGE = 0.999
 _WIDEST = 0.125
-"""A share of .05 that may be anything between 0 and .17 says nothing: such a row is no target."""
+"""A share of .05 that may be anything between 0 and .17 says nothing: such a row has no target."""
 _TESTS: tuple[TestName, ...] = ("t", "randomization", "wilcoxon", "sign")
 
 
@@ -435,7 +435,7 @@ def positions(findings: Findings, repeats: int) -> None:
         p_values[number] = position_test(
             model, tried, resamples=resamples, random_state=number
         ).p_value
-    # Of 19 draws and the truth, the truth is the most extreme once in 20 times.
+    # The truth is more extreme than 19 draws once in 20 times.
     share = float(np.mean(p_values <= 1 / (resamples + 1)))
     low, high = binomial_range(1 / (resamples + 1), repeats)
     findings.add(

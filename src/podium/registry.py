@@ -1,4 +1,4 @@
-"""Registries of named objects that users can extend: losses, rankers, formats, algorithms."""
+"""Registries of named objects that users can extend: losses, formats, export targets and more."""
 
 from __future__ import annotations
 

@@ -290,7 +290,7 @@ def test_results_and_logs_become_data():
 
 
 def test_queries_of_which_nothing_was_judged_have_no_labels():
-    """A prior ranking is no judgment; what was taken back is none, and a mark is one."""
+    """A prior ranking and what was taken back do not count as judgments; a mark does."""
     untouched = Session(letters(3), 2, ordered=True)
     taken_back = Session(letters(3), 2, ordered=True, log=[Verdict("a", "b", LEFT), Undo(0)])
     rankings = Session(letters(3), 2, ordered=True, log=[SideBySide("old", "new", 1)])

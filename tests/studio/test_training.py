@@ -64,10 +64,10 @@ def test_training_comes_first_and_a_manager_can_allow(engine, database, project,
             for choice in choices:
                 own = client.get(f"{base}/training/mine").json()
                 path = f"{base}/training/examples/{own['example']['id']}/answer"
-                told = client.post(path, json={"choice": choice}).json()
+                feedback = client.post(path, json={"choice": choice}).json()
                 again = client.post(path, json={"choice": "left"}).json()
-                assert again == told  # the first answer counts
-                results[client, choice, own["answered"]] = told
+                assert again == feedback  # the first answer counts
+                results[client, choice, own["answered"]] = feedback
         assert results[good, "left", 0] == {
             "correct": True, "answer": "better than", "choice": "left",
             "explanation": "Because of d00.",

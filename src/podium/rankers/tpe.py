@@ -23,7 +23,7 @@ class FitPruned(Exception):  # noqa: N818 it is not an error
 
 
 class ParzenSearch:
-    """Combinations of parameters, each chosen by what came of those before it.
+    """Combinations of parameters, each chosen by the results of those before it.
 
     Values that are numbers in rising or falling order are searched as a range; others are
     categories. No combination is tried twice. A fit is pruned (``follow`` raises ``FitPruned``) if
@@ -65,7 +65,7 @@ class ParzenSearch:
         try:
             self._study = optuna.create_study(
                 direction="maximize",
-                # Of NumPy's older generators, which take no larger seeds.
+                # NumPy's older generators take no larger seeds.
                 sampler=optuna.samplers.TPESampler(seed=random_state % 2**32),
                 pruner=optuna.pruners.MedianPruner(n_startup_trials=_UNPRUNED),
             )

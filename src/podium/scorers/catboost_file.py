@@ -23,7 +23,7 @@ def read_catboost(content: bytes) -> TreeModel:
     """Read a model that CatBoost saved in JSON; its scores are CatBoost's raw values.
 
     Only numerical features: CatBoost turns categorical and text features into numbers by tables
-    that are no part of a tree.
+    that are not part of a tree.
     """
     try:
         return _model(parse_json(content))
