@@ -18,7 +18,7 @@ from podium.studio.projects.service import (
 )
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
-from podium.studio.store.tables import Gold, Membership, Project, Report
+from podium.studio.store.tables import Gold, Membership, Project
 from podium.studio.web.access import COOKIE
 from tests.studio.browser.bees import GUIDELINES
 from tests.studio.browser.scenes import Stage, blocked_project, scene
@@ -135,19 +135,7 @@ def project_dashboard(stage: Stage, page: Page) -> None:
     page.goto(f"/projects/{busy_project(stage)}/dashboard")
     page.wait_for_selector("text=Agreement", timeout=60_000)
     page.wait_for_selector("text=Krippendorff", timeout=60_000)
-    in_transaction(stage.engine, _add_history)
-    page.reload()
     page.wait_for_selector(".chart svg")
-
-
-def _add_history(connection):
-    """Reports that were made over some days."""
-    for row in connection.execute(select(Report.__table__)).all():
-        history = [[row.made_at - 43_200 * (6 - step), 8 * step] for step in range(6)]
-        content = row.content | {"history": history}
-        connection.execute(
-            update(Report).where(Report.project_id == row.project_id).values(content=content)
-        )
 
 
 @scene()

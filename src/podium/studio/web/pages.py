@@ -18,6 +18,7 @@ from podium.studio.store.enums import Role
 from podium.studio.translations import Language
 from podium.studio.web.actions import outcome_of
 from podium.studio.web.assets import asset
+from podium.studio.web.cookies import cookie
 from podium.studio.web.languages import keep_choice, language_links, language_of
 
 _MESSAGES = (
@@ -97,6 +98,16 @@ def moment(seconds: float) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(exact, words)
 
 
+THEME_COOKIE = "podium_theme"
+THEMES = ("light", "dark")
+
+
+def theme_of(request: Request) -> str:
+    """The theme that was chosen in this browser; empty if pages look as its system does."""
+    chosen = cookie(request, THEME_COOKIE)
+    return chosen if chosen in THEMES else ""
+
+
 @cache
 def _templates(language: Language) -> jinja2.Environment:
     """The templates for one language: what they are translated by is a part of them."""
@@ -161,6 +172,7 @@ def render(
         person=person,
         csrf=person.csrf if person else "",
         path=request.url.path,
+        theme=theme_of(request),
         language_links=[] if person else language_links(request),
     )  # fmt: skip
     response = HTMLResponse(page, status)
