@@ -47,7 +47,7 @@ def judgment_history(connection: Connection, project_id: int, now: float) -> lis
         LogEntry.purpose != Purpose.MODEL.value,
     )
     of_query = ProjectQuery.id == LogEntry.query_id
-    given = connection.execute(
+    judged_at = connection.execute(
         select(minute, func.count()).join(ProjectQuery, of_query).where(*judged).group_by(minute)
     )
     undo, restored = aliased(LogEntry), aliased(LogEntry)
@@ -62,7 +62,7 @@ def judgment_history(connection: Connection, project_id: int, now: float) -> lis
         .where(*judged, undo.kind == Kind.UNDO.value, restored.id.is_(None))
         .group_by(minute)
     )
-    by_minute = Counter({row[0]: row[1] for row in given})
+    by_minute = Counter({row[0]: row[1] for row in judged_at})
     by_minute.subtract({row[0]: row[1] for row in undone})
     times = sorted(at for at, count in by_minute.items() if count)
     if not times:

@@ -54,7 +54,7 @@ Position = Annotated[int, Field(ge=0, lt=2**31)]
 _QUERY = "/projects/{project}/queries/{query}"
 _PERSON = "/projects/{project}/people/{user}"
 _GOLD_SHOWN = 200
-"""Of how many of someone's latest gold pairs the wrong ones are shown."""
+"""How many of someone's latest gold pairs are looked at for wrong answers."""
 
 
 class QueryAssessor(BaseModel):
