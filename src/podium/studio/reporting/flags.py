@@ -27,8 +27,10 @@ _FIRST_LINES = 200
 """How much of a text has to be looked at: people may well decide by its beginning."""
 _CHANCE = 1e-4
 _SIDES_CHANCE = 1.25e-4
-"""The level of a two-sided sign test, which 14 of 14 on one side pass. An assessor who has no preference is
-looked at again after each judgment, and fewer than 1 of 1,000 are ever flagged: 0.95 of them."""
+"""The level of a two-sided sign test, which 14 of 14 on one side pass.
+
+Of 1,000 assessors without a preference 0.95 are ever flagged, though each of their judgments is
+followed by a test."""
 
 
 @dataclass(frozen=True)
