@@ -58,6 +58,7 @@ from podium.studio.web.routes import (
     quality,
     results,
     screen,
+    server,
     signing_in,
     transfers,
     webhooks,
@@ -106,6 +107,7 @@ _ROUTES = (
     accounts,
     signing_in,
     screen,
+    server,
 )
 _PROBE_SECONDS = 2.0
 

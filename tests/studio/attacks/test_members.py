@@ -19,7 +19,7 @@ from tests.studio.http_client import Browser, program
 
 
 def test_who_was_removed_does_not_come_back_by_the_same_link(engine, server):
-    ann, bob, cat = make_people(engine, 3)
+    ann, bob, cat, dan = make_people(engine, 4)
     project = make_project(engine, [ann, cat])
     secret = in_transaction(engine, lambda c: invite(c, project, Role.ASSESSOR, uses=10))
     with Browser(server) as browser, program(engine, server, ann) as owner:
@@ -39,7 +39,12 @@ def test_who_was_removed_does_not_come_back_by_the_same_link(engine, server):
         assert owner.patch(f"{members}/{cat}", json={"role": "manager"}).status_code == 204
         with program(engine, server, cat) as leaving:
             assert leaving.delete(f"{members}/{cat}").status_code == 204
-        assert browser.submit(f"/join/{again}").status_code == 303
+        # Bob was removed: a link for anyone does not bring him back, and it still works for others.
+        assert browser.submit(f"/join/{again}").status_code == 404
+        with Browser(server) as other:
+            signed = in_transaction(engine, lambda c: sign_in(c, dan, 1))
+            other.cookies.set("podium_session", signed.secret)
+            assert other.submit(f"/join/{again}").status_code == 303
 
 
 def test_assessors_are_not_told_how_they_are_checked(engine, server):

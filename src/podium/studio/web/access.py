@@ -29,6 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import InstrumentedAttribute
 
 from podium.studio.accounts.identity import Member, Person
+from podium.studio.accounts.service import check_not_removed
 from podium.studio.errors import RefusedError
 from podium.studio.messages import Message
 from podium.studio.store.database import reading
@@ -198,6 +199,7 @@ def _member(
     if row is None:
         raise RefusedError(401, "Sign in first.")
     if row.project is None:
+        check_not_removed(connection, number, row.person.id)
         raise RefusedError(404, "The project does not exist.")
     return Member(row.person, row.role, row.project)
 

@@ -18,6 +18,7 @@ from podium.studio.store.enums import Role
 from podium.studio.translations import Language
 from podium.studio.web.actions import outcome_of
 from podium.studio.web.assets import asset
+from podium.studio.web.cookies import cookie
 from podium.studio.web.languages import keep_choice, language_links, language_of
 
 _MESSAGES = (
@@ -116,6 +117,16 @@ def plain(value: object) -> str:
     return "" if value is None else str(value)
 
 
+THEME_COOKIE = "podium_theme"
+THEMES = ("light", "dark")
+
+
+def theme_of(request: Request) -> str:
+    """The theme that was chosen in this browser; empty if pages look as its system does."""
+    chosen = cookie(request, THEME_COOKIE)
+    return chosen if chosen in THEMES else ""
+
+
 @cache
 def _templates(language: Language) -> jinja2.Environment:
     """The templates for one language: what they are translated by is a part of them."""
@@ -181,6 +192,7 @@ def render(
         person=person,
         csrf=person.csrf if person else "",
         path=request.url.path,
+        theme=theme_of(request),
         language_links=[] if person else language_links(request),
     )  # fmt: skip
     response = HTMLResponse(page, status)
