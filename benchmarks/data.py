@@ -106,7 +106,7 @@ def _streams(report: Report, folder: Path, quick: bool) -> None:
     """Hold the memory at 1, 4 and 16 GB (of logs, a quarter of it) against each other."""
     unit = 6_000_000 if quick else 1_000_000_000
     memory: dict[str, list[float]] = {}
-    for size in (unit // 50, unit, 4 * unit, 16 * unit):  # the first one compiles
+    for size in (16 * unit, 4 * unit, unit):  # what compiles is none of the smaller ones
         table, shards, log = (folder / name for name in ("table.parquet", "stream", "log.jsonl"))
         _write_table(table, size)
         _write_log(log, size // 4)
@@ -121,7 +121,7 @@ def _streams(report: Report, folder: Path, quick: bool) -> None:
         for name, command in commands.items():
             memory.setdefault(name, []).append(_most_memory(*command))
         shutil.rmtree(shards)
-    for name, (_, *used) in memory.items():
+    for name, used in memory.items():
         report.note(f"{name}, three sizes: {', '.join(f'{each:.2f}' for each in used)} GiB")
         report.check(
             f"{name}: most memory at three sizes", max(used) / min(used), 1.2, at_least=False
