@@ -134,5 +134,5 @@ def _printed(form: str, folders: dict[str, Path]) -> dict[str, str]:
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 65536)
-    except OSError:  # how Linux ends a terminal
+    except OSError:  # how Linux reports the end of a terminal
         return b""

@@ -6,8 +6,8 @@ Systems that do not differ are compared again and again. A p-value is calibrated
 level as often as the level says: for .05, .01 and .001, within the 99.9 % range of a binomial.
 Tests of discrete data cannot have every size; they are held to the exact size that they can have,
 or where that is beyond counting, to be no larger than the level. 95 % intervals must cover 93 to
-97 %. What is not calibrated by its nature (a t-test on 20 skewed values) is printed as it is, and
-is no target.
+97 %. What is not calibrated by its nature (a t-test on 20 skewed values) is printed without
+a target.
 """
 
 from __future__ import annotations

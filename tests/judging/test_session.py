@@ -41,7 +41,7 @@ def judge_all(session, outcome=lambda left, right: LEFT if left < right else RIG
 
 
 def check_history(seed):
-    """At any point of a history its log tells the same again, and so do a reordered log and one
+    """At any point of a history its log gives the same again, and so do a reordered log and one
     without what was taken back.
     """
     random = Random(seed)

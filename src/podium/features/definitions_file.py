@@ -19,7 +19,9 @@ from podium.features.sources import NAME, EngineSource, FieldSource, FunctionSou
 from podium.features.toml_table import TomlTable
 from podium.registry import Registry
 
-_SOURCES = (EngineSource, FieldSource, QuerySource, FunctionSource, RankerSource)
+_SOURCES: tuple[type[Source], ...] = (
+    EngineSource, FieldSource, QuerySource, FunctionSource, RankerSource
+)  # fmt: skip
 SOURCES: Registry[type[Source]] = Registry("source", {each.name: each for each in _SOURCES})
 """Where values come from, by the name in a file."""
 

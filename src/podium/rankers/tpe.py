@@ -61,7 +61,7 @@ class ParzenSearch:
         self._sign = 1.0 if larger_is_better else -1.0
         self._rng = generator(random_state)
         level = optuna.logging.get_verbosity()
-        optuna.logging.set_verbosity(optuna.logging.WARNING)  # a new study is no news
+        optuna.logging.set_verbosity(optuna.logging.WARNING)  # each new study logs a line
         try:
             self._study = optuna.create_study(
                 direction="maximize",

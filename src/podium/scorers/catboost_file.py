@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from podium.data.json_lines import parse_json
 from podium.errors import DataError
-from podium.scorers.feature_names import check_feature_count, check_feature_names, shortened
+from podium.scorers.feature_names import check_feature_names, shortened
 from podium.scorers.single_precision import as_single
 from podium.scorers.trees import Split, TreeModel, concatenate_trees, flatten_tree
 
@@ -44,7 +44,6 @@ def _model(content: dict[str, Any]) -> TreeModel:
             hint="Train it on numerical features.",
         )
     described = info["float_features"]
-    check_feature_count(len(described))
     names = [""] * len(described)
     columns, treatments = {}, {}
     for entry in described:
