@@ -5,6 +5,7 @@ import sys
 from importlib import import_module, reload
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from podium.judging.algorithms.selection import run_selection
 from podium.losses.names import parse_loss
 from podium.measures import evaluate
 from podium.rankers import LinearRanker, TreeRanker
+from podium.registry import Registry
 from tests.cli.run_podium import fail, podium_process, succeed
 from tests.rankers.made_up import made_up
 
@@ -33,7 +35,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 def example(monkeypatch: pytest.MonkeyPatch):
     """Import an example as its user would; what it registers is gone after the test."""
     monkeypatch.syspath_prepend(EXAMPLES)
-    registries = (FORMATS, ALGORITHMS, SOURCES, TARGETS)
+    registries: tuple[Registry[Any], ...] = (FORMATS, ALGORITHMS, SOURCES, TARGETS)
     before = [dict(registry) for registry in registries]
     loaded: list[str] = []
 

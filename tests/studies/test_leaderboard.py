@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from studies.collections import COLLECTIONS, available, graded, load_folds
 from studies.leaderboard import (
     CHOSEN_BY,
     LeaderboardPlan,
+    LeaderboardTask,
     read_leaderboard,
     results_file,
     run,
@@ -120,18 +122,26 @@ def test_points_of_the_curves_over_beta(
     assert 0.5 < np.mean(result.values[CHOSEN_BY[truth]]) < 1
 
 
+def written(tasks: Iterable[LeaderboardTask], folder: Path) -> str:
+    """Return the page and all its tables."""
+    standings = collect(tasks, folder)
+    tables = leaderboard_tables(standings)
+    page = leaderboard_page(standings, tables, "Measured in a test.")
+    return "\n".join([page, *(table.csv() for table in tables.values())])
+
+
 def test_results_name_the_code_that_computed_them(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PODIUM_THREADS", "1")  # in this process, where the name can be changed
     (task,) = run(small_plan(folder, tmp_path, "ListNet"))
     assert read_leaderboard(tmp_path, "MQ2008", "top-k")[task].code == leaderboard_code()
-    text = leaderboard_page(collect([task], tmp_path), "Measured in a test.")
+    text = written([task], tmp_path)
     assert f"1 by {leaderboard_code()}." in text
     # Results of other code are kept, counted and marked.
     monkeypatch.setattr("studies.leaderboard.leaderboard_code", lambda: "podium 9 (source x)")
     tasks = run(replace(small_plan(folder, tmp_path, "ListNet"), folds=3))
-    text = leaderboard_page(collect(tasks, tmp_path), "Measured in a test.")
+    text = written(tasks, tmp_path)
     assert f"2 by podium 9 (source x); 1 by {leaderboard_code()} [1]." in text
     assert "ListNet (model) [1]" in text
 

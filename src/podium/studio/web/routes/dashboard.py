@@ -186,7 +186,7 @@ def _figures(request: Request, who: Member, order: AssessorOrder) -> JsonObject:
         "assessors": assessors,
         "order": order,
         "agreement_words": agreement_words(agreement) if agreement else "",
-        "low_agreement": bool(agreement) and is_low(agreement),
+        "low_agreement": is_low(agreement) if agreement else False,
         "duration": duration,
         "members": len(members),
         "names": members | {each.id: each.name for each in assessors},

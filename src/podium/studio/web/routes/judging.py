@@ -307,7 +307,8 @@ def preview_page(request: Request, who: RequiresManager) -> Response:
 def judging_surface(request: Request, who: Member, kind: Surface) -> Response:
     """The one page on which documents are judged, for what it is used."""
     mode = Mode(who.project.mode)
-    answers, commands, questions = answer_buttons(who.project), COMMANDS, who.project.questions
+    answers, questions = answer_buttons(who.project), who.project.questions
+    commands: tuple[Button, ...] = COMMANDS
     if kind in ("training", "adjudication"):
         answers = tuple(each for each in answers if each.name in decision_choices(who.project))
         questions = []
