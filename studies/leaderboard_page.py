@@ -34,9 +34,8 @@ class Table(NamedTuple):
 
 def leaderboard_tables(standings: Sequence[Standing]) -> dict[str, Table]:
     """Return all tables by the names of their files, without the suffix."""
-    tables = {
-        _file(standing.collection, standing.truth): _table(standing) for standing in standings
-    }
+    marks = _marks(standings)
+    tables = {_file(each.collection, each.truth): _table(each, marks) for each in standings}
     published = _published(standings)
     if published.rows:
         tables["published"] = published
@@ -58,8 +57,9 @@ def leaderboard_page(
         name: The name of the page and its pictures; a page of another name is of some data sets
             only.
     """
-    codes = Counter(code for each in standings for row in each.rows.values() for code in row.codes)
-    made = "; ".join(f"{count:,} by {code}" for code, count in codes.most_common())
+    marks = _marks(standings)
+    counts = _codes(standings).most_common()
+    made = "; ".join(f"{count:,} by {code}{marks[code]}" for code, count in counts)
     kept = f" Results are kept until they are deleted: {made}." if made else ""
     sets = {_file(each.collection, each.truth): _about(each) for each in standings}
     curves = any(standing.best("curve") is not None for standing in standings)
@@ -175,7 +175,17 @@ def _heading(measure: str) -> str:
     return measure.replace(f"(k={K})", "").replace("letor:nDCG", "LETOR")
 
 
-def _table(standing: Standing) -> Table:
+def _codes(standings: Sequence[Standing]) -> Counter[str]:
+    return Counter(code for each in standings for row in each.rows.values() for code in row.codes)
+
+
+def _marks(standings: Sequence[Standing]) -> dict[str, str]:
+    """Return a mark for each code that made results, none for the most frequent one."""
+    names = [code for code, _ in _codes(standings).most_common()]
+    return {code: f" [{number}]" if number else "" for number, code in enumerate(names)}
+
+
+def _table(standing: Standing, marks: Mapping[str, str]) -> Table:
     peer = standing.strongest(standing.measure)
     columns = _COLUMNS[standing.truth]
     rows = []
@@ -185,7 +195,7 @@ def _table(standing: Standing) -> Table:
         own = peer is None or row is peer
         rows.append(
             [
-                row.entry,
+                row.entry + "".join(dict.fromkeys(marks[code] for code in row.codes)),
                 _FAMILIES[row.family],
                 *(_number(row.mean(column)) for column in columns),
                 f"{mean - low:.3f}",

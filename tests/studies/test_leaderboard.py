@@ -143,7 +143,7 @@ def test_results_name_the_code_that_computed_them(
     tasks = run(replace(small_plan(folder, tmp_path, "ListNet"), folds=3))
     text = written(tasks, tmp_path)
     assert f"2 by podium 9 (source x); 1 by {leaderboard_code()} [1]." in text
-    assert "ListNet (model) [1]" in text
+    assert "ListNet [1],model," in text
 
 
 def test_an_entry_counts_when_all_its_folds_have_results(folder: Path, tmp_path: Path) -> None:
