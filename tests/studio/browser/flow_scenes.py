@@ -78,7 +78,7 @@ def project_model(stage: Stage, page: Page) -> None:
     project = busy_project(stage)
     row = judged_by_model(stage, project)
     page.goto(f"/projects/{project}/models/{row.id}")
-    page.locator("summary").click()
+    page.locator("main summary").click()
 
 
 @scene()

@@ -242,7 +242,7 @@ def projects_archived(stage: Stage, page: Page) -> None:
     archive = update(Project).where(Project.id == project).values(archived=True, paused=True)
     in_transaction(stage.engine, lambda c: c.execute(archive))
     page.goto("/")
-    page.locator("summary").click()
+    page.locator("main summary").click()
 
 
 @scene()
@@ -287,7 +287,7 @@ def tokens(_stage: Stage, page: Page) -> None:
 def accounts(stage: Stage, page: Page) -> None:
     busy_project(stage)
     page.goto("/accounts")
-    page.locator("summary").nth(1).click()
+    page.locator("main summary").nth(1).click()
 
 
 @scene()

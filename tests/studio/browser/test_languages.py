@@ -45,7 +45,7 @@ def test_an_assessor_signs_in_judges_and_signs_out_in_german(engine, ann, person
     tab.ready()
     page.keyboard.press("u")
     expect(page.locator('[data-part="notice-text"]')).to_have_text(
-        "Ihre letzte Antwort wurde rückgängig gemacht."
+        "Ihr letztes Urteil wurde zurückgenommen."
     )
     tab.answer("ArrowRight")
     expect(page.locator('[data-part="saved"]')).to_have_text("Gespeichert")

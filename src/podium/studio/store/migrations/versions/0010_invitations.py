@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+_ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
 revision = "0010"
 down_revision = "0009"
 
@@ -12,18 +14,18 @@ down_revision = "0009"
 def upgrade() -> None:
     """Go forward."""
     op.add_column("invitations", sa.Column("email", sa.String(320), nullable=True))
-    op.add_column("memberships", sa.Column("invitation_id", sa.Integer(), nullable=True))
+    op.add_column("memberships", sa.Column("invitation_id", _ID, nullable=True))
     op.create_table(
         "removed_members",
         sa.Column(
             "project_id",
-            sa.Integer(),
+            _ID,
             sa.ForeignKey("projects.id", ondelete="CASCADE"),
             primary_key=True,
         ),
         sa.Column(
             "user_id",
-            sa.Integer(),
+            _ID,
             sa.ForeignKey("users.id", ondelete="CASCADE"),
             primary_key=True,
         ),
