@@ -282,14 +282,12 @@ def _write(path: str, report: OnlineReport, results: list[OnlineRequirement]) ->
 
 
 def _print(report: OnlineReport, results: list[OnlineRequirement]) -> None:
-    from podium.online.report import HEADINGS, facts, requirement_rows, result_rows
+    from podium.online.report import facts, requirement_rows, result_table
 
     typer.echo(shown(report.verdict).plain)
     typer.echo()
-    left_out = _SECONDARY if on_terminal() else ()
-    kept = [at for at, name in enumerate(HEADINGS) if name not in left_out]
-    rows = [[row[at] for at in kept] for row in result_rows(report)]
-    print_table([HEADINGS[at] for at in kept], rows, names=2)
+    headings, rows = result_table(report, _SECONDARY if on_terminal() else ())
+    print_table(headings, rows, names=2 if "slice" in headings else 1)
     if results:
         typer.echo()
         headings = ["requirement", "slice", "beyond it by", "low", "shown"]

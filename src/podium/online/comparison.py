@@ -26,7 +26,7 @@ from podium.online.sequence import (
     LEVEL,
     TUNED,
     ClientSums,
-    Interval,
+    OnlineInterval,
     difference,
     preference,
     relative_difference,
@@ -94,8 +94,8 @@ class OnlineResult:
     slice_name: str
     old: float
     new: float
-    difference: Interval
-    relative: Interval | None
+    difference: OnlineInterval
+    relative: OnlineInterval | None
     gain: float
     sums: tuple[ClientSums, ClientSums]
 
@@ -104,7 +104,7 @@ class Moment(NamedTuple):
     """A look in the course of time: when, in seconds since 1970, and what was known then."""
 
     time: float
-    difference: Interval
+    difference: OnlineInterval
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class OnlineReport:
     clients: tuple[int, int] = (0, 0)
     evidence: float = math.nan
     by_client: bool = True
-    novelty: Interval | None = None
+    novelty: OnlineInterval | None = None
     warnings: tuple[str, ...] = ()
 
     @property
@@ -296,7 +296,7 @@ def compare_interleaved(
             hint="Wait for clicks, or check that events have the search ids of the log.",
         )  # fmt: skip
 
-    def value(arms: _Arms, level: float = level) -> Interval:
+    def value(arms: _Arms, level: float = level) -> OnlineInterval:
         return preference(arms["both"][0], level=level, tuned=tuned)
 
     results = [
@@ -439,7 +439,7 @@ def compare_groups(
     clients = int(sums.whole["old"][0].clients), int(sums.whole["new"][0].clients)
     evidence = sample_ratio_evidence(clients, share)
 
-    def value(arms: _Arms) -> Interval:
+    def value(arms: _Arms) -> OnlineInterval:
         empty = [ClientSums()]
         return difference(
             arms.get("old", empty)[0], arms.get("new", empty)[0], level=level, tuned=tuned
@@ -786,7 +786,7 @@ def _sums(
     return result
 
 
-def _novelty(sums: _Sums, value: Callable[[_Arms], Interval]) -> Interval | None:
+def _novelty(sums: _Sums, value: Callable[[_Arms], OnlineInterval]) -> OnlineInterval | None:
     """Return the first week's value minus that of later ones."""
     if len(sums.weeks) < 2:
         return None
@@ -796,7 +796,7 @@ def _novelty(sums: _Sums, value: Callable[[_Arms], Interval]) -> Interval | None
     # Each interval is half of their reach wide; deviations of the same clients add up at most so.
     half = math.hypot(first.high - first.value, later.high - later.value)
     gap = first.value - later.value
-    return Interval(
+    return OnlineInterval(
         gap, gap - half, gap + half, math.hypot(first.deviation, later.deviation),
         first.searches + later.searches, first.clients + later.clients,
     )  # fmt: skip

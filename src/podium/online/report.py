@@ -13,11 +13,11 @@ import numpy as np
 from podium.errors import ArgumentError
 from podium.measures.comparison.decision import RequirementText
 from podium.online.comparison import BROKEN, PREFERENCE, OnlineReport, OnlineResult, seconds_text
-from podium.online.sequence import Interval, difference
+from podium.online.sequence import OnlineInterval, difference
 from podium.reports.charts import Line, line_chart
 from podium.reports.document import ReportDocument, ReportSection
 
-HEADINGS = (
+_HEADINGS = (
     "metric", "slice", "old", "new", "difference", "low", "high", "relative low", "relative high",
     "searches", "clients", "past saves",
 )  # fmt: skip
@@ -36,7 +36,7 @@ class OnlineRequirement:
 
     text: str
     slice_name: str
-    beyond: Interval
+    beyond: OnlineInterval
     shown: bool
 
 
@@ -94,7 +94,7 @@ def require_online(report: OnlineReport, texts: Sequence[str]) -> list[OnlineReq
     return results
 
 
-def _beyond(result: OnlineResult, parts: RequirementText, level: float) -> Interval:
+def _beyond(result: OnlineResult, parts: RequirementText, level: float) -> OnlineInterval:
     if result.metric == PREFERENCE:
         value = result.difference
         value = replace(
@@ -106,13 +106,15 @@ def _beyond(result: OnlineResult, parts: RequirementText, level: float) -> Inter
     return _negative(value) if parts.relation.startswith("<") else value
 
 
-def _negative(value: Interval) -> Interval:
+def _negative(value: OnlineInterval) -> OnlineInterval:
     return replace(value, value=-value.value, low=-value.high, high=-value.low)
 
 
-def result_rows(report: OnlineReport) -> list[tuple[str, ...]]:
-    """Return the results as texts, below `HEADINGS`."""
-    return [
+def result_table(
+    report: OnlineReport, without: Sequence[str] = ()
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return headings and the results as texts, without columns that have nothing."""
+    rows = [
         (
             each.metric, each.slice_name, number(each.old), number(each.new),
             number(each.difference.value, "+"), number(each.difference.low, "+"),
@@ -124,6 +126,12 @@ def result_rows(report: OnlineReport) -> list[tuple[str, ...]]:
         )
         for each in report.results
     ]  # fmt: skip
+    kept = [
+        at
+        for at, name in enumerate(_HEADINGS)
+        if name not in without and any(row[at] not in ("", "-") for row in rows)
+    ]
+    return tuple(_HEADINGS[at] for at in kept), [tuple(row[at] for at in kept) for row in rows]
 
 
 def facts(report: OnlineReport) -> dict[str, str]:
@@ -157,9 +165,10 @@ def online_document(
     interval = f"{report.first.metric}: {number(first.value, '+')}"
     if math.isfinite(first.low):
         interval += f", {number(first.low, '+')} to {number(first.high, '+')} at every look"
+    headings, rows = result_table(report)
     sections = [
         ReportSection("Verdict", (report.verdict, f"{interval}."), bullets=report.warnings),
-        ReportSection("Results", headings=HEADINGS, rows=tuple(result_rows(report))),
+        ReportSection("Results", headings=headings, rows=tuple(rows)),
     ]
     if requirements:
         sections.append(ReportSection(
@@ -169,7 +178,7 @@ def online_document(
     looks = [each for each in report.course if math.isfinite(each.difference.low)]
     if looks:
         every = -(-len(looks) // 12)
-        rows = tuple(
+        course = tuple(
             (
                 seconds_text(each.time), number(each.difference.value, "+"),
                 number(each.difference.low, "+"), number(each.difference.high, "+"),
@@ -180,7 +189,7 @@ def online_document(
         sections.append(ReportSection(
             "Over time",
             (f"{report.first.metric}, with the interval that holds at all these looks together.",),
-            ("until", "difference", "low", "high", "searches"), rows, figure=_chart(report),
+            ("until", "difference", "low", "high", "searches"), course, figure=_chart(report),
         ))  # fmt: skip
     sections += [
         ReportSection("Conditions", headings=("what", "value"), rows=tuple(facts(report).items())),
@@ -214,9 +223,8 @@ def _chart(report: OnlineReport) -> str:
         f"{report.new} minus {report.old}", shown[:, 0].tolist(), "var(--up)", shown[:, 1].tolist(),
         shown[:, 2].tolist(),
     )  # fmt: skip
-    zero = Line("no difference", [0.0] * len(looks), "var(--soft)", dashed=True)
     steps = [seconds_text(each.time)[5:10] for each in looks]
-    return line_chart(f"{report.first.metric} over time", steps, [line, zero], floor=low)
+    return line_chart(f"{report.first.metric} over time", steps, [line], floor=low)
 
 
 def online_json(

@@ -109,7 +109,7 @@ class ClientSums:
 
 
 @dataclass(frozen=True)
-class Interval:
+class OnlineInterval:
     """An estimate.
 
     Attributes:
@@ -158,7 +158,7 @@ def widening(searches: float, *, level: float = LEVEL, tuned: int = TUNED) -> fl
                      - (searches + spread) / searches * 2 * math.log(alpha))  # fmt: skip
 
 
-def preference(sums: ClientSums, *, level: float = LEVEL, tuned: int = TUNED) -> Interval:
+def preference(sums: ClientSums, *, level: float = LEVEL, tuned: int = TUNED) -> OnlineInterval:
     """Return by how much the new ranking of interleaved searches is preferred, at any time.
 
     The deviation is that of users who prefer none, which holds even where nearly all searches have
@@ -181,7 +181,7 @@ def difference(
     offset: float = 0.0,
     level: float = LEVEL,
     tuned: int = TUNED,
-) -> Interval:
+) -> OnlineInterval:
     """Return how far a ratio is above ``factor`` times that of others plus an offset, at any time.
 
     Where it is known what clients did before, this makes the interval narrower (CUPED).
@@ -209,7 +209,7 @@ def difference(
 
 def relative_difference(
     old: ClientSums, new: ClientSums, *, level: float = LEVEL, tuned: int = TUNED
-) -> Interval:
+) -> OnlineInterval:
     """Return the difference as a share of the old ratio: all shares that it may be, at any time."""
     shown = difference(old, new, level=level, tuned=tuned)
     old, new = without_past(old, new)
@@ -224,7 +224,7 @@ def relative_difference(
     low, high = -math.inf, math.inf
     if a > 0 and b * b >= a * c:  # Fieller: otherwise the old ratio may be 0
         low, high = ((b + sign * math.sqrt(b * b - a * c)) / a - 1 for sign in (-1, 1))
-    return Interval(
+    return OnlineInterval(
         new.ratio / old.ratio - 1, low, high, shown.deviation / old.ratio, shown.searches,
         shown.clients,
     )  # fmt: skip
@@ -233,11 +233,13 @@ def relative_difference(
 def _interval(
     value: float, deviation: float, size: float, enough: bool, sums: ClientSums, level: float,
     tuned: int,
-) -> Interval:  # fmt: skip
+) -> OnlineInterval:  # fmt: skip
     half = math.inf
     if enough and math.isfinite(deviation):
         half = deviation * widening(size, level=level, tuned=tuned)
-    return Interval(value, value - half, value + half, deviation, int(size), int(sums.clients))
+    return OnlineInterval(
+        value, value - half, value + half, deviation, int(size), int(sums.clients)
+    )
 
 
 def without_past(old: ClientSums, new: ClientSums) -> tuple[ClientSums, ClientSums]:

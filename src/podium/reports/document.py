@@ -10,7 +10,10 @@ from html import escape
 from podium.reports.page import report_page
 from podium.reports.table import report_table
 
-_STYLE = "th, td { text-align: left; white-space: normal; overflow-wrap: anywhere; }"
+_STYLE = (
+    "th, td { text-align: left; white-space: normal; overflow-wrap: break-word; } "
+    ".card { max-width: 640px; margin-bottom: 14px; }"
+)
 """Cells are text."""
 
 
