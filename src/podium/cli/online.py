@@ -8,7 +8,7 @@ import tempfile
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import typer
@@ -67,7 +67,8 @@ def report_command(
         str | None, typer.Option(metavar="OLD,NEW", help="The names of the old and the new one.")
     ] = None,
     action: Annotated[
-        str, typer.Option(help="Of interleaving, what counts: clicked, add_to_cart or purchase.")
+        Literal["clicked", "add_to_cart", "purchase"],
+        typer.Option(help="Of interleaving, what counts."),
     ] = "clicked",
     metric: Annotated[
         list[str] | None,
@@ -129,9 +130,7 @@ def report_command(
                     raise ArgumentError(
                         f"{wrong[0]} is of A/B tests", hint="Add --assignment COLUMN."
                     )
-                report = compare_interleaved(
-                    log, experiment=experiment, action=action, **common  # type: ignore[arg-type]
-                )  # fmt: skip
+                report = compare_interleaved(log, experiment=experiment, action=action, **common)
             else:
                 report = compare_groups(
                     log, assignment=assignment, metrics=metric or (), past=past, share=share,

@@ -728,7 +728,7 @@ class _Sums(NamedTuple):
 
 
 def _all_sums(data: _Source, metrics: int, time: _Time, *, sliced: bool) -> _Sums:
-    course = []
+    course: list[tuple[float, _Arms]] = []
     whole: dict[str, list[ClientSums]] = {}
     for stretch, arms in sorted(_sums(data, metrics, "stretch", add_up=True).items()):
         for arm, values in arms.items():
