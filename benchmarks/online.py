@@ -80,7 +80,8 @@ def decision_rows(report: Report, quick: bool) -> None:
     labels = random.choice(np.arange(5.0), (queries, _DOCUMENTS), p=_GRADES)
     likes = user.attractiveness(labels, 4.0)
     seen = user.examination(_DEPTH)
-    agrees, ratios = [], {method: [] for method in METHODS}
+    agrees: list[bool] = []
+    ratios: dict[str, list[float]] = {method: [] for method in METHODS}
     noise = random.normal(size=labels.shape)
     for weights in _WEIGHTS:
         old, new = (_orders(labels, noise, weight) for weight in weights)
@@ -113,7 +114,7 @@ def decision_rows(report: Report, quick: bool) -> None:
             needed = _first(values, np.cumsum(values**2)) / says.mean()
             # An A/B test that does not end takes more than there are.
             ratios[method].append((searches if np.isnan(groups) else groups) / needed)
-            agrees.append(np.sign(values.mean()) == np.sign(truth))
+            agrees.append(bool(np.sign(values.mean()) == np.sign(truth)))
             report.note(
                 f"weight {weights[1]:g} against {weights[0]:g}, clicks {truth:+.3f}: {method} "
                 f"{needed:,.0f} searches, A/B {groups:,.0f}"

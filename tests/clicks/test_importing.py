@@ -205,7 +205,7 @@ def test_a_ranking_log_with_interleaved_pages(tmp_path: Path) -> None:
     }  # fmt: skip
     second = {**page, "from": 2, "shown": ["b", "c"], "credits": [-1.0, 1.0]}
     uneven = {**page, "search_id": "t", "credits": [0.0]}
-    alone = {key: page[key] for key in page if key not in ("experiment", "shown", "credits")}
+    alone = {key: page[key] for key in ("time", "model", "query", "ids", "scores", "from", "size")}
     folder = tmp_path / "rankings"
     folder.mkdir()
     lines = [page, second, second, uneven, {**alone, "search_id": "u"}]
@@ -223,8 +223,13 @@ def test_a_ranking_log_with_interleaved_pages(tmp_path: Path) -> None:
     assert log.counts["records"] == {
         "read": 5, "another ranking of its search": 1, "damaged ranking": 1, "ranking": 3,
     }  # fmt: skip
-    assert len(rows(log, "DISTINCT client")) == 1
-    assert rows(log, "DISTINCT client")[0][0] not in (None, "x")
+    assert rows(log, "DISTINCT search_id, client IS NULL") == [("s", False), ("u", True)]
+    assert ("x",) not in rows(log, "client")
+    # A log without clients has those of events, such as UBI's.
+    events = write(tmp_path / "e.jsonl", [event("u", "click", "b", timestamp=1_767_225_609_000)])
+    other = import_clicks(folder, tmp_path / "other", events=[events], key="k")
+    assert rows(other, "DISTINCT search_id, client IS NULL") == [("s", False), ("u", False)]
+    assert rows(other, "search_id, document_id, clicked")[-1] == ("u", "b", True)
 
 
 def test_events_of_metarank(tmp_path: Path) -> None:

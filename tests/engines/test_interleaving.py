@@ -40,15 +40,15 @@ def shop(solr: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 
 
 def settings(shop: Shop, **changes: Any) -> InterleaveSettings:
-    values = {"old": "old", "new": "new", "share": 1.0, "key_file": str(shop.path.with_name("key"))}
-    return InterleaveSettings(**values | changes)
+    values: dict[str, Any] = {"old": "old", "new": "new", "share": 1.0}
+    return InterleaveSettings(**values | {"key_file": str(shop.path.with_name("key"))} | changes)
 
 
 @contextmanager
 def service(shop: Shop, log: Path, **changes: Any) -> Iterator[httpx2.Client]:
     search = SearchSettings(
-        engine=shop.engine, url=shop.url, definitions=str(shop.path), depth=50, budget_ms=60_000
-    )  # fmt: skip
+        engine="solr", url=shop.url, definitions=str(shop.path), depth=50, budget_ms=60_000
+    )
     models = tuple(parse_model(str(shop.path.with_name(f"{n}.podium"))) for n in ("old", "new"))
     all_settings = ServingSettings(
         models=models, search=search, ranking_log=str(log), interleave=settings(shop, **changes)

@@ -289,8 +289,8 @@ def _print(report: OnlineReport, results: list[OnlineRequirement]) -> None:
     print_table(headings, rows, names=2 if "slice" in headings else 1)
     if results:
         typer.echo()
-        headings = ["requirement", "slice", "beyond it by", "low", "shown"]
-        print_table(headings, requirement_rows(results), names=2)
+        columns = ["requirement", "slice", "beyond it by", "low", "shown"]
+        print_table(columns, requirement_rows(results), names=2)
     typer.echo()
     print_facts(facts(report) | {name: f"{count:,}" for name, count in report.counts.items()})
     for each in report.warnings:

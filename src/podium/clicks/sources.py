@@ -286,6 +286,7 @@ _EVENT = {
     "timestamp": "$.timestamp",
     "dwell": "$.dwell",
     "client": "$.client",
+    "client_id": "$.client_id",
     "agent": "$.user_agent",
 }
 
@@ -313,7 +314,8 @@ def stage_rankings(connection: Any, _application: str | None) -> dict[str, Any]:
         f"""CREATE TABLE events AS SELECT coalesce(search_id, query_id) AS search_id,
               coalesce(document_id, object_id) AS document_id, meaning AS action,
               milliseconds(coalesce(stamp, timestamp)) AS time, TRY_CAST(dwell AS DOUBLE) AS dwell,
-              hashed(client) AS client, is_bot(agent) AS bot, coalesce(action, action_name) AS word
+              hashed(coalesce(client, client_id)) AS client, is_bot(agent) AS bot,
+              coalesce(action, action_name) AS word
             FROM ({_fields(_EVENT, f"NOT coalesce({is_ranking}, false)")})
             LEFT JOIN action_names ON lower(coalesce(action, action_name)) = name"""
     )

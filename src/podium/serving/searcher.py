@@ -249,7 +249,7 @@ class Searcher:
             self._log.error("model", error=repr(error))
             return SearchResult("model", _by_engine(candidates[page], request.fields))
         order = _order(scores)
-        ids = [document.id for document in in_index_order]
+        ids: list[str | int] = [document.id for document in in_index_order]
         interleaved, failed = None, False
         experiment = self._experiment
         if (
