@@ -119,10 +119,10 @@ def decision_rows(report: Report, quick: bool) -> None:
                 f"weight {weights[1]:g} against {weights[0]:g}, clicks {truth:+.3f}: {method} "
                 f"{needed:,.0f} searches, A/B {groups:,.0f}"
             )
-    for method, values in ratios.items():
+    for way, values in ratios.items():
         known = np.array(values)[np.isfinite(values)]
         if len(known):
-            report.note(f"A/B searches per {method} search: {known.min():.1f} to {known.max():.1f}")
+            report.note(f"A/B searches per {way} search: {known.min():.1f} to {known.max():.1f}")
     report.check(
         "verdicts with the sign of true clicks", 100 * float(np.mean(agrees)), 90, unit="%"
     )
