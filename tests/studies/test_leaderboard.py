@@ -22,7 +22,7 @@ from studies.leaderboard import (
     run,
 )
 from studies.leaderboard_models import ENTRIES, Truth
-from studies.leaderboard_page import leaderboard_page
+from studies.leaderboard_page import leaderboard_page, leaderboard_tables
 from studies.leaderboard_plots import draw_leaderboard
 from studies.provenance import leaderboard_code
 from studies.standings import collect
@@ -69,14 +69,20 @@ def test_results_are_computed_once_and_make_a_page(folder: Path, tmp_path: Path)
     assert set(second) == set(tasks)
     assert {task: second[task] for task in first} == first
     standings = collect(tasks, results)
-    text = leaderboard_page(standings, "Measured in a test.")
-    for entry in (*SOME, *PEERS):
-        assert entry in text
+    tables = leaderboard_tables(standings)
+    text = leaderboard_page(standings, tables, "Measured in a test.")
+    assert "[MQ2008-top-k](leaderboard/MQ2008-top-k.csv)" in text
+    lines = tables["MQ2008-top-k"].csv().splitlines()
+    assert lines[0].startswith("entry,family,kNDCG@1,")
+    assert {line.split(",")[0] for line in lines[1:]} == {*SOME, *PEERS}
+    ranked = [row[5] for row in tables["MQ2008-top-k"].rows]
+    assert ranked == sorted(ranked, reverse=True)
+    assert f"{tables['MQ2008-top-k'].rows[0][0]} {ranked[0]}" in text
     assert "Measured in a test." in text
     pictures = draw_leaderboard(standings, tmp_path / "images")
     assert [picture.name for picture in pictures] == ["leaderboard-top-k.svg"]
     # A page of some data sets says how it was made, and has pictures of its own.
-    text = leaderboard_page(standings, "Measured in a test.", "small")
+    text = leaderboard_page(standings, tables, "Measured in a test.", "small")
     assert text.startswith("# Leaderboard: MQ2008\n")
     assert "studies leaderboard DATA --only MQ2008 --page docs/studies/small.md\n" in text
     assert "(../images/small-top-k.svg)" in text

@@ -150,11 +150,11 @@ def test_who_is_anonymised_is_a_number_in_the_log(engine, address, people):
         assert admin.post(path, json={"email": BOB}).status_code == 204
         assert browser.get("/").headers["location"].startswith("/sign-in")
         assert browser.sign_in(BOB).status_code == 401
-        told = admin.get("/api/v1/audit").text + admin.get("/api/v1/accounts").text
+        pages = admin.get("/api/v1/audit").text + admin.get("/api/v1/accounts").text
         log = admin.get(f"/api/v1/projects/{project}/audit").text
     # The sign-in after that failed by a name that nobody has any more.
-    assert told.count(BOB) == 1
-    assert "Bob" not in told + log
+    assert pages.count(BOB) == 1
+    assert "Bob" not in pages + log
     assert BOB not in log
     assert "sent an invitation" in log
 
@@ -254,5 +254,5 @@ def test_settings_are_audited_with_what_they_were(engine, address, people):
     project = make_project(engine, [people[0]], queries=0)
     with program(engine, address, people[0]) as client:
         client.patch(f"/api/v1/projects/{project}", json={"k": 7, "guidelines": "x" * 500})
-        told = client.get(f"/api/v1/projects/{project}/audit").json()[0]
-    assert told["details"] == {"guidelines": ["", "x" * 100 + "…"], "k": [3, 7]}
+        entry = client.get(f"/api/v1/projects/{project}/audit").json()[0]
+    assert entry["details"] == {"guidelines": ["", "x" * 100 + "…"], "k": [3, 7]}

@@ -83,7 +83,7 @@ def test_answers_that_do_not_count_are_not_in_the_agreement(engine):
 
 
 def test_a_prior_ranking_that_is_right_does_not_spoil_kappa(engine):
-    """Two people who nearly always agree, and with the ranking: that is no agreement by chance."""
+    """Two people who nearly always agree, and with the ranking: that is not chance."""
     ann, bob = make_people(engine, 2)
     project = make_project(
         engine, [ann, bob], queries=1, items=8, overlap_share=1.0, overlap_assessors=2
@@ -169,7 +169,7 @@ def test_a_contradiction_is_asked_again(engine, address):
         assert client.post(f"{path}/ask-again", json=wanted | {"query": 10**6}).status_code == 404
         (row,) = client.get(f"{path}/results").json()["queries"]
         assert row["state"] != "done"
-        assert row["judgments"] == 0  # none of the three stands, and undo is no judgment
+        assert row["judgments"] == 0  # none of the three stands, and undo does not count
     service = Judges(engine)
     judge_all(engine, project, ann, service=service)
     columns = LogEntry.kind, LogEntry.user_id, LogEntry.manager_id, LogEntry.reason

@@ -68,10 +68,10 @@ def test_training_comes_first_and_a_manager_can_allow(engine, database, project,
                 own = client.get(f"{base}/training/mine").json()
                 titles = [side["documents"][0]["title"] for side in own["example"]["sides"]]
                 path = f"{base}/training/examples/{own['example']['id']}/answer"
-                told = client.post(path, json={"choice": choice}).json()
+                feedback = client.post(path, json={"choice": choice}).json()
                 again = client.post(path, json={"choice": "left"}).json()
-                assert again == told  # the first answer counts
-                results[client, choice, own["answered"]] = (titles, told)
+                assert again == feedback  # the first answer counts
+                results[client, choice, own["answered"]] = (titles, feedback)
         assert results[good, "left", 0] == (
             ["Title 0", "Title 1"],
             {
@@ -121,10 +121,10 @@ def test_what_is_right_is_told_without_titles_that_are_hidden(engine, database, 
         shown = page.get(path).text
         example = re.search(rf"{path}/(\d+)", shown)[0]
         csrf = re.search(r'name="csrf" value="([^"]+)"', shown)[1]
-        told = page.post(example, data={"csrf": csrf, "choice": "left"}).text
-        assert "The left document is <strong>better than</strong> the right one. " in told
+        feedback = page.post(example, data={"csrf": csrf, "choice": "left"}).text
+        assert "The left document is <strong>better than</strong> the right one. " in feedback
         assert "Text of 0 for q0" in shown  # the document's own words
-        assert "Title" not in shown + told
+        assert "Title" not in shown + feedback
         number = example.rsplit("/", 1)[1]
         with program(engine, address, bob) as client:
             answered = client.post(f"{base}/examples/{number}/answer", json={"choice": "left"})

@@ -71,7 +71,7 @@ class Problem(BaseModel):
 
 
 def _problem(description: str) -> JsonObject:
-    # As content and not as a model: routes whose answers are no JSON refuse in JSON too.
+    # As content and not as a model: routes that do not answer in JSON refuse in JSON too.
     schema = Problem.model_json_schema()
     return {"description": description, "content": {"application/json": {"schema": schema}}}
 

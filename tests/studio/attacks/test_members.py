@@ -48,8 +48,8 @@ def test_assessors_are_not_told_how_they_are_checked(engine, server):
     with program(engine, server, ann) as owner, program(engine, server, bob) as assessor:
         path = f"/api/v1/projects/{project}"
         assert owner.get(path).json()["settings"]["gold_rate"] == 0.25
-        for told in (assessor.get(path).json(), assessor.get("/api/v1/projects").json()[0]):
-            assert set(told["settings"]) == {"name", "mode", "k", "guidelines"}
+        for shown in (assessor.get(path).json(), assessor.get("/api/v1/projects").json()[0]):
+            assert set(shown["settings"]) == {"name", "mode", "k", "guidelines"}
         assert "0.25" not in assessor.get(path).text
         assert assessor.patch(path, json={"k": 2}).status_code == 403
 
@@ -67,7 +67,7 @@ def test_a_documents_name_is_not_its_prior_rank(engine, server):
     )
     references = [row.reference for row in rows]
     assert len(set(references)) == 40
-    # Of forty numbers drawn at random about half of the neighbours rise: all would have rank order.
+    # Among forty random numbers about half of the neighbours rise; in the order of ranks all do.
     rising = sum(one < other for one, other in itertools.pairwise(references))
     assert 5 < rising < 34
     with program(engine, server, bob) as assessor:

@@ -3,7 +3,7 @@
 What the day consists of:
 
 1. The manager signs in, reads the hints of the settings and creates a project.
-2. She uploads the shop's spreadsheet of products, looks at its first rows and tells what its
+2. She uploads the shop's spreadsheet of products, looks at its first rows and says what its
    columns are; uploads gold pairs, a second spreadsheet; and invites people with one link.
 3. People follow the link, choose a password and judge. One does not look at the products, and one
    is slow. The first few answers of one of them are given by keyboard in a browser, all others
@@ -117,7 +117,7 @@ class Manager:
         self._done(2)
 
     def _done(self, count: int) -> None:
-        """Wait until so many jobs of the page are done; it tells by itself."""
+        """Wait until so many jobs of the page are done; it says so by itself."""
         jobs = self.page.locator("#jobs tbody tr")
         expect(jobs).to_have_count(count)
         expect(jobs.get_by_text("done", exact=True)).to_have_count(count, timeout=PATIENCE)
@@ -148,7 +148,7 @@ class Manager:
         expect(self.page.get_by_role("link", name=name)).to_have_count(0)
 
     def discard(self, name: str, since: float) -> str:
-        """Discard what someone judged since a time, and wait for the page to tell the result."""
+        """Discard what someone judged since a time, and wait for the page's result."""
         self.go_to("Dashboard")
         self.page.get_by_role("link", name=name, exact=True).click()
         moment = self.page.evaluate(
@@ -293,7 +293,7 @@ def live_through(
     engine,
     settings: dict[str, str],
 ) -> Day:
-    """The day as the docstring above tells it."""
+    """The day as the docstring above has it."""
     begun = time.time()
     in_transaction(
         engine,
@@ -341,8 +341,8 @@ def live_through(
         )
 
     manager.remove(careless.name)
-    told = manager.discard(careless.name, begun - 60)
-    assert re.search(r"(\d+) judgments", told).group(1) == str(careless.answers)
+    message = manager.discard(careless.name, begun - 60)
+    assert re.search(r"(\d+) judgments", message).group(1) == str(careless.answers)
     rest = [person for person in people if person is not careless]
     decided = 0
     while True:

@@ -302,7 +302,7 @@ class Lease(Base):
 
     __tablename__ = "leases"
     __table_args__ = (
-        # Of all leases: without it, deleting queries would look through the table for each.
+        # For all leases: without it, each deletion of a query would scan the table.
         Index("ix_leases_query_id", "query_id"),
         Index("ix_leases_recent", "user_id", "granted_at"),
     )

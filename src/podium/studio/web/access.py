@@ -192,7 +192,7 @@ def _member(
     *,
     skip_csrf: bool = False,
 ) -> Member:
-    # Numbers that no row can have are no project, instead of an error of the database.
+    # Numbers that no row can have would be an error of the database.
     number = project if 0 < project < 2**62 else 0
     row = _find_row(connection, request, number, statements, skip_csrf=skip_csrf)
     if row is None:
