@@ -34,7 +34,7 @@ _WEIGHTS = ((1.0, 1.1), (1.0, 1.2), (1.2, 1.0), (1.0, 1.5), (1.0, 3.0))
 def alarm_rows(report: Report, quick: bool) -> None:
     """Check how often equal rankings are ever told apart, beside a t-test at every look."""
     runs, searches = (200, 3000) if quick else (10_000, 20_000)
-    # Of a few runs, a share of 5 % is at most this with 99 %.
+    # With few runs a share of 5 % is at most this in 99 %.
     target = 0.05 + (2.33 * (0.05 * 0.95 / runs) ** 0.5 if quick else 0.0)
     report.note(f"{runs:,} runs of {searches:,} searches, a look after each")
     for metric, name in enumerate(METRICS):

@@ -77,7 +77,7 @@ def test_what_clients_did_before_is_removed_as_by_least_squares() -> None:
     outcome[new] += 0.2
     ones = np.ones(2000)
     old_sums, new_sums = (sums(ones[g], outcome[g], past[g]) for g in (~new, new))
-    # Of means, the least-squares slope over all clients.
+    # The least-squares slope of means, over all clients.
     slope = np.polyfit(past, outcome, 1)[0]
     rest = outcome - slope * (past - past.mean())
     adjusted = without_past(old_sums, new_sums)
