@@ -96,6 +96,32 @@ def test_requirements_are_gates(interleaved: str, groups: str) -> None:
         assert done.returncode == status, requirement
 
 
+def test_a_ranking_log_with_its_events_is_a_source(tmp_path: Path) -> None:
+    log, events = [], []
+    for number in range(120):
+        page = {
+            "time": (BEGIN + timedelta(minutes=number)).isoformat(), "model": "old",
+            "search_id": f"s{number}", "query": "shoes", "ids": ["a", "b"], "scores": [2, 1],
+            "from": 0, "size": 2, "client": f"c{number}", "shown": ["b", "a"],
+            "credits": [1.0, -1.0],
+            "experiment": {"id": "team-draft-1", "method": "team-draft", "old": "o", "new": "n"},
+        }  # fmt: skip
+        log.append(page)
+        clicked = "b" if number % 6 else "a"
+        events.append({**page, "document_id": clicked, "action": "click", "ids": None})
+    folder = tmp_path / "rankings"
+    folder.mkdir()
+    (folder / "rankings-1.jsonl").write_text("".join(json.dumps(each) + "\n" for each in log))
+    clicks = tmp_path / "events.jsonl"
+    clicks.write_text("".join(json.dumps(each) + "\n" for each in events))
+    printed = succeed("online", "report", folder, "--events", clicks, "--require", "n > o")
+    assert printed.startswith("n is ahead of o (preference, 120 clients).")
+    assert "team-draft-1" in printed
+    assert "new preferred\t100\n" in printed
+    assert "old preferred\t20\n" in printed
+    assert {each.name for each in tmp_path.iterdir()} == {"rankings", "events.jsonl"}
+
+
 def test_a_plan_is_where_the_interval_is_as_long_as_the_effect(tmp_path: Path) -> None:
     searches = 2000
     clicked = np.arange(searches) % 4 == 0
