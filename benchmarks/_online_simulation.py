@@ -48,7 +48,7 @@ def _outcome(metric: int, taste: float, effect: float) -> float:
         return 1.0 if draw < (1 + taste + effect) / 2 else -1.0
     if metric == 1:
         if draw < 0.4:
-            return 0.0
+            return effect
         sign = 1.0 if np.random.random() < (1 + taste) / 2 else -1.0
         return sign * 4.0 / np.random.randint(1, 11) + effect
     if metric == 2:
