@@ -73,6 +73,7 @@ PACKAGES = (
     "tracking",
     "monitoring",
     "clicks",
+    "online",
     "serving",
 )
 """The packages whose public names have a page; tests check that each name is documented."""

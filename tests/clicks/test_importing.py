@@ -196,6 +196,42 @@ def test_a_ranking_log_and_its_events(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_a_ranking_log_with_interleaved_pages(tmp_path: Path) -> None:
+    page = {
+        "time": "2026-01-01T00:00:00.000+00:00", "model": "old", "search_id": "s", "query": "shoes",
+        "ids": ["a", "b", "c", "d"], "scores": [4, 3, 2, 1], "from": 0, "size": 2, "client": "x",
+        "experiment": {"id": "team-draft-1", "method": "team-draft", "old": "old", "new": "new"},
+        "shown": ["a", "d"], "credits": [0.0, 1.0],
+    }  # fmt: skip
+    second = {**page, "from": 2, "shown": ["b", "c"], "credits": [-1.0, 1.0]}
+    uneven = {**page, "search_id": "t", "credits": [0.0]}
+    alone = {key: page[key] for key in ("time", "model", "query", "ids", "scores", "from", "size")}
+    folder = tmp_path / "rankings"
+    folder.mkdir()
+    lines = [page, second, second, uneven, {**alone, "search_id": "u"}]
+    write(folder / "rankings-1.jsonl", lines)
+    log = import_clicks(folder, tmp_path / "log", key="k")
+    names = "search_id, document_id, rank, policy, team, credit"
+    assert rows(log, names) == [
+        ("s", "a", 1, "team-draft-1", None, 0.0),
+        ("s", "b", 3, "team-draft-1", "old", -1.0),
+        ("s", "c", 4, "team-draft-1", "new", 1.0),
+        ("s", "d", 2, "team-draft-1", "new", 1.0),
+        ("u", "a", 1, "old", None, None),
+        ("u", "b", 2, "old", None, None),
+    ]
+    assert log.counts["records"] == {
+        "read": 5, "another ranking of its search": 1, "damaged ranking": 1, "ranking": 3,
+    }  # fmt: skip
+    assert rows(log, "DISTINCT search_id, client IS NULL") == [("s", False), ("u", True)]
+    assert ("x",) not in rows(log, "client")
+    # A log without clients has those of events, such as UBI's.
+    events = write(tmp_path / "e.jsonl", [event("u", "click", "b", timestamp=1_767_225_609_000)])
+    other = import_clicks(folder, tmp_path / "other", events=[events], key="k")
+    assert rows(other, "DISTINCT search_id, client IS NULL") == [("s", False), ("u", False)]
+    assert rows(other, "search_id, document_id, clicked")[-1] == ("u", "b", True)
+
+
 def test_events_of_metarank(tmp_path: Path) -> None:
     records = [
         {"event": "item", "id": "1", "timestamp": str(BEGIN), "item": "a", "fields": []},
@@ -372,6 +408,7 @@ def test_spark_runs_the_same_statement(tmp_path: Path) -> None:
             "add_to_cart": np.zeros(count, int), "purchase": np.zeros(count, int),
             "dwell": random.random(count), "policy": ["p"] * count,
             "propensity": np.full(count, 0.5), "team": [None] * (count - 1) + ["a"],
+            "credit": random.integers(-1, 2, count).astype(float),
             "client": [f"c{n * n % 37}" if n < 6000 else f"r{n % 5}" for n in search],
             "bot": np.zeros(count, int),
             "sorted": (search % 91 == 0).astype(int),

@@ -105,6 +105,10 @@ _COMMANDS = {
             "podium.cli.serve:serve_command",
             "Serve rankers over HTTP: the Open Inference Protocol, and /rank with named features.",
         ),
+        "online": (
+            "podium.cli.online:app",
+            "What users do with two rankings: interleaving and A/B tests.",
+        ),
     },
     "Data": {
         "convert": (

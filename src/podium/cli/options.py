@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
     from podium.cluster import Cluster
@@ -52,3 +52,19 @@ def cluster_at(address: str | None) -> Cluster | None:
     from podium.cluster import Cluster
 
     return Cluster(address)
+
+
+def parse_pair(text: str) -> tuple[str, str]:
+    """Read two different names, as old,new."""
+    old, comma, new = text.partition(",")
+    if not comma or not old or not new or old == new:
+        raise ArgumentError(f"{text!r} is not a pair", hint="Give two names: old,new.")
+    return old, new
+
+
+def parse_share(text: str) -> float:
+    """Read a share: 2% or 0.02."""
+    try:
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError as error:
+        raise ArgumentError(f"{text!r} is not a share", hint="Give one as 2%.") from error

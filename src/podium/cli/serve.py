@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from podium.cli.options import ClusterAddress
+from podium.cli.options import ClusterAddress, parse_pair, parse_share
 from podium.errors import ArgumentError
 
 
@@ -65,6 +65,25 @@ def serve_command(
         str | None,
         typer.Option(help="A TOML file: the engine whose searches /search reranks."),
     ] = None,
+    interleave: Annotated[
+        str | None,
+        typer.Option(
+            metavar="OLD,NEW",
+            help="With --search: two models of which some searches show a draft; one of them is "
+            "the model of all others.",
+        ),
+    ] = None,
+    share: Annotated[
+        str, typer.Option(help="The share of searches, or of clients, that are interleaved: 10%.")
+    ] = "100%",
+    interleave_method: Annotated[
+        Literal["team-draft", "probabilistic", "balanced"],
+        typer.Option(help="How two rankings become one."),
+    ] = "team-draft",
+    interleave_key_file: Annotated[
+        str | None,
+        typer.Option(help="A key of who takes part, for several services with one experiment."),
+    ] = None,
     cluster: ClusterAddress = None,
     replicas: Annotated[
         int, typer.Option(min=1, max=10_000, help="With --cluster: the number of replicas.")
@@ -85,6 +104,7 @@ def serve_command(
     """
     # Imported here: they need packages that other commands do not.
     from podium.serving import ServingSettings
+    from podium.serving.experiment import InterleaveSettings
     from podium.serving.search_settings import read_search_settings
     from podium.serving.server import run_server
     from podium.serving.settings import ModelSpec, parse_model
@@ -108,11 +128,38 @@ def serve_command(
         raise ArgumentError(
             "the scores of a shadow go to the ranking log", hint="Add --ranking-log FOLDER."
         )
+    engine = None if search is None else read_search_settings(search)
+    experiment = None
+    if interleave is not None:
+        if engine is None or ranking_log is None:
+            raise ArgumentError(
+                "--interleave is of searches, and its results are in the ranking log",
+                hint="Add --search and --ranking-log.",
+            )
+        old, new = parse_pair(interleave)
+        for name in (old, new):
+            if name not in {model.name for model in models}:
+                raise ArgumentError(f"{name} is not served", hint="Name two of the models.")
+        if (engine.model or models[0].name) not in (old, new):
+            raise ArgumentError(
+                f"{engine.model or models[0].name} ranks all other searches, and is neither "
+                f"{old} nor {new}", hint="Interleave it with another model.",
+            )  # fmt: skip
+        part = parse_share(share)
+        if not 0 < part <= 1:
+            raise ArgumentError(f"share is {share}", hint="Give one above 0 and up to 100%.")
+        if cluster is not None and interleave_key_file is None:
+            raise ArgumentError(
+                "replicas share no key", hint="Add --interleave-key-file, a file that all have."
+            )
+        experiment = InterleaveSettings(old, new, part, interleave_method, interleave_key_file)
+    elif interleave_key_file is not None or share != "100%":
+        raise ArgumentError("--share is of --interleave", hint="Add --interleave OLD,NEW.")
     settings = ServingSettings(
         models=models, shadows=tuple(shadows), absent=dict(map(_absent, absent or [])),
         token_file=token_file, ranking_log=ranking_log, log_sample=log_sample,
         log_days=log_days, log_gigabytes=log_gigabytes, access_log=access_log,
-        search=None if search is None else read_search_settings(search),
+        search=engine, interleave=experiment,
     )  # fmt: skip
     if cluster is None:
         if replicas > 1 or max_replicas is not None:

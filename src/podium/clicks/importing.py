@@ -168,7 +168,7 @@ _SERVED = {
     "search_id": "VARCHAR", "time": "BIGINT", "query": "VARCHAR", "document_id": "VARCHAR",
     "rank": "BIGINT", "clicked": "INTEGER", "add_to_cart": "INTEGER", "purchase": "INTEGER",
     "dwell": "DOUBLE", "policy": "VARCHAR", "propensity": "DOUBLE", "team": "VARCHAR",
-    "client": "VARCHAR", "bot": "INTEGER", "sorted": "INTEGER",
+    "credit": "DOUBLE", "client": "VARCHAR", "bot": "INTEGER", "sorted": "INTEGER",
 }  # fmt: skip
 
 
@@ -307,7 +307,8 @@ def _stage_table(connection: Any, sources: list[Any], columns: Mapping[str, str]
         )
         try:
             connection.execute(f"CREATE VIEW source AS SELECT * FROM {reader}")
-            connection.execute("SELECT * FROM source LIMIT 1").fetchall()
+            # All columns are read, but none becomes a Python object, such as a time of a zone.
+            connection.execute("SELECT count(s) FROM (FROM source LIMIT 1) s").fetchall()
         except Exception as error:  # duckdb.Error, whose classes depend on what is wrong
             raise DataError(
                 f"cannot be read ({str(error).splitlines()[0]})", path=paths[0], hint="Check it."
@@ -340,7 +341,7 @@ def _stage_table(connection: Any, sources: list[Any], columns: Mapping[str, str]
     }
     values = flags | {
         "search_id": f"CAST({column('search_id')} AS VARCHAR)",
-        "time": _milliseconds(column("time"), types.get(chosen["time"], "VARCHAR")),
+        "time": milliseconds(column("time"), types.get(chosen["time"], "VARCHAR")),
         "query": f"CAST({column('query')} AS VARCHAR)",
         "document_id": f"CAST({column('document_id')} AS VARCHAR)",
         "rank": f"TRY_CAST({column('rank')} AS BIGINT)",
@@ -348,6 +349,7 @@ def _stage_table(connection: Any, sources: list[Any], columns: Mapping[str, str]
         "policy": f"CAST({column('policy')} AS VARCHAR)",
         "propensity": f"TRY_CAST({column('propensity')} AS DOUBLE)",
         "team": f"CAST({column('team')} AS VARCHAR)",
+        "credit": f"TRY_CAST({column('credit')} AS DOUBLE)",
         "client": f"hashed(CAST({column('client')} AS VARCHAR))",
         "bot": "0",
         "sorted": "0",
@@ -365,8 +367,8 @@ def _stage_table(connection: Any, sources: list[Any], columns: Mapping[str, str]
     return {"kind": "table", "rank_base": {"": zero if zero == 0 else 1}}
 
 
-def _milliseconds(column: str, kind: str) -> str:
-    """Return the expression of a time in milliseconds since 1970."""
+def milliseconds(column: str, kind: str) -> str:
+    """Return the expression of a column's time in milliseconds since 1970."""
     if column == "NULL":
         return "CAST(NULL AS BIGINT)"
     if kind.startswith("TIMESTAMP") or kind == "DATE":

@@ -1,7 +1,7 @@
 -- From what was served and what was clicked to one row per shown document.
 --
 -- served:  search_id, time, query, document_id, rank, clicked, add_to_cart, purchase, dwell, policy,
---          propensity, team, client, bot, sorted; one row per document that was shown
+--          propensity, team, credit, client, bot, sorted; one row per document that was shown
 -- actions: search_id, time, document_id, action, dwell; one row per event
 --
 -- Times are milliseconds since 1970, flags 0 or 1, ranks begin at 1. `dropped` says why a row is not to be
@@ -29,12 +29,13 @@ WITH timed AS (
     SELECT search_id, document_id, min(time) AS time, min(query) AS query, min(client) AS client,
         min(rank) AS rank, max(clicked) AS clicked, max(add_to_cart) AS add_to_cart,
         max(purchase) AS purchase, max(dwell) AS dwell, min(policy) AS policy,
-        min(propensity) AS propensity, min(team) AS team, max(bot) AS bot, max(sorted) AS sorted,
+        min(propensity) AS propensity, min(team) AS team, min(credit) AS credit, max(bot) AS bot, max(sorted) AS sorted,
         count(*) AS times
     FROM served GROUP BY search_id, document_id
 ), joined AS (
     SELECT documents.search_id, documents.document_id, documents.time, documents.query,
         documents.client, documents.rank, documents.policy, documents.propensity, documents.team,
+        documents.credit,
         documents.bot, documents.sorted, documents.times,
         coalesce(taken.events, 0) AS taken,
         greatest(coalesce(documents.clicked, 0), coalesce(taken.clicked, 0)) AS clicked,
@@ -63,7 +64,7 @@ WITH timed AS (
 )
 SELECT joined.search_id, searches.began AS time, searches.query, joined.document_id, joined.rank,
     joined.clicked, joined.add_to_cart, joined.purchase, joined.dwell, joined.policy,
-    joined.propensity, joined.team, joined.client, joined.times, joined.taken,
+    joined.propensity, joined.team, joined.credit, joined.client, joined.times, joined.taken,
     CASE WHEN searches.bot = 1 OR bots.client IS NOT NULL THEN 'bot'
          WHEN searches.sorted = 1 THEN 're-sorted by the user'
          WHEN seen.since IS NOT NULL AND seen.since <= :reload THEN 'reload' END AS dropped

@@ -176,13 +176,14 @@ def stage_ubi(connection: Any, application: str | None) -> dict[str, Any]:
              i.object_id AS document_id,
              i.ordinal + 1 - b.base AS rank, 0 AS clicked, 0 AS add_to_cart, 0 AS purchase,
              CAST(NULL AS DOUBLE) AS dwell, q.policy, CAST(NULL AS DOUBLE) AS propensity,
-             CAST(NULL AS VARCHAR) AS team, coalesce(i.client, q.client) AS client, f.bot, f.sorted
+             CAST(NULL AS VARCHAR) AS team, CAST(NULL AS DOUBLE) AS credit,
+             coalesce(i.client, q.client) AS client, f.bot, f.sorted
            FROM impressions i JOIN bases b ON i.application = b.application
            JOIN flags f ON i.search_id = f.search_id
            LEFT JOIN first_queries q ON i.search_id = q.search_id
            UNION ALL
            SELECT q.search_id, q.time, q.query, unnest(q.hits), generate_subscripts(q.hits, 1),
-             0, 0, 0, NULL, q.policy, NULL, NULL, q.client, f.bot, f.sorted
+             0, 0, 0, NULL, q.policy, NULL, NULL, NULL, q.client, f.bot, f.sorted
            FROM first_queries q JOIN flags f ON q.search_id = f.search_id
            WHERE q.hits IS NOT NULL AND q.application NOT IN (SELECT application FROM seeing)
              AND q.search_id NOT IN (SELECT search_id FROM impressions)"""
@@ -269,6 +270,10 @@ _RANKING = {
     "policy": "$.model",
     "begins": "$.from",
     "size": "$.size",
+    "client": "$.client",
+    "experiment": "$.experiment.id",
+    "old": "$.experiment.old",
+    "new": "$.experiment.new",
 }
 _EVENT = {
     "search_id": "$.search_id",
@@ -281,6 +286,7 @@ _EVENT = {
     "timestamp": "$.timestamp",
     "dwell": "$.dwell",
     "client": "$.client",
+    "client_id": "$.client_id",
     "agent": "$.user_agent",
 }
 
@@ -288,14 +294,19 @@ _EVENT = {
 def stage_rankings(connection: Any, _application: str | None) -> dict[str, Any]:
     """Stage the ranking log of ``podium serve`` and events with its search ids.
 
-    Documents are in the order of their scores; of a search for a page, those of the page.
+    Documents are in the order that was shown, or of their scores; of a search for a page, those of
+    the page. A search may have several pages.
     """
     run = connection.execute
     is_ranking = "json_type(line, '$.ids') = 'ARRAY' AND json_type(line, '$.scores') = 'ARRAY'"
     run(
         f"""CREATE TABLE rankings AS SELECT *, row_number() OVER (
-              PARTITION BY search_id ORDER BY stamp DESC) AS nth
-            FROM (SELECT *, TRY_CAST(json_extract(line, '$.ids') AS VARCHAR[]) AS ids,
+              PARTITION BY search_id, first ORDER BY stamp DESC) AS nth,
+              len(shown) IS DISTINCT FROM len(credits) AS uneven
+            FROM (SELECT *, coalesce(TRY_CAST(begins AS BIGINT), 0) AS first,
+                TRY_CAST(json_extract(line, '$.shown') AS VARCHAR[]) AS shown,
+                TRY_CAST(json_extract(line, '$.credits') AS DOUBLE[]) AS credits,
+                TRY_CAST(json_extract(line, '$.ids') AS VARCHAR[]) AS ids,
                 TRY_CAST(json_extract(line, '$.scores') AS DOUBLE[]) AS scores
               FROM ({_fields(_RANKING, is_ranking)}))"""
     )
@@ -303,7 +314,8 @@ def stage_rankings(connection: Any, _application: str | None) -> dict[str, Any]:
         f"""CREATE TABLE events AS SELECT coalesce(search_id, query_id) AS search_id,
               coalesce(document_id, object_id) AS document_id, meaning AS action,
               milliseconds(coalesce(stamp, timestamp)) AS time, TRY_CAST(dwell AS DOUBLE) AS dwell,
-              hashed(client) AS client, is_bot(agent) AS bot, coalesce(action, action_name) AS word
+              hashed(coalesce(client, client_id)) AS client, is_bot(agent) AS bot,
+              coalesce(action, action_name) AS word
             FROM ({_fields(_EVENT, f"NOT coalesce({is_ranking}, false)")})
             LEFT JOIN action_names ON lower(coalesce(action, action_name)) = name"""
     )
@@ -313,20 +325,31 @@ def stage_rankings(connection: Any, _application: str | None) -> dict[str, Any]:
            FROM events WHERE search_id IS NOT NULL GROUP BY search_id"""
     )
     run(
-        """CREATE TABLE all_served AS SELECT r.search_id, milliseconds(r.stamp) AS time,
+        """CREATE TABLE all_served AS
+           WITH good AS (SELECT * FROM rankings WHERE nth = 1 AND search_id IS NOT NULL
+               AND len(ids) = len(scores) AND NOT uneven),
+           pages AS (
+             SELECT search_id, query, query_id, stamp, coalesce(experiment, policy) AS policy,
+               client, old, new, unnest(shown) AS document_id,
+               first + generate_subscripts(shown, 1) AS rank, unnest(credits) AS credit
+             FROM good WHERE shown IS NOT NULL
+             UNION ALL
+             SELECT search_id, query, query_id, stamp, policy, client, NULL, NULL, document_id,
+               rank, NULL
+             FROM (SELECT *, row_number() OVER (
+                     PARTITION BY search_id, first ORDER BY score DESC, position) AS rank
+                   FROM (SELECT *, unnest(ids) AS document_id, unnest(scores) AS score,
+                       generate_subscripts(ids, 1) AS position
+                     FROM good WHERE shown IS NULL))
+             WHERE size IS NULL OR rank BETWEEN first + 1 AND first + TRY_CAST(size AS BIGINT))
+           SELECT r.search_id, milliseconds(r.stamp) AS time,
              coalesce(r.query, r.query_id) AS query, r.document_id, r.rank, 0 AS clicked,
              0 AS add_to_cart, 0 AS purchase, CAST(NULL AS DOUBLE) AS dwell, r.policy,
-             CAST(NULL AS DOUBLE) AS propensity, CAST(NULL AS VARCHAR) AS team, p.client,
+             CAST(NULL AS DOUBLE) AS propensity,
+             CASE WHEN r.credit > 0 THEN r.new WHEN r.credit < 0 THEN r.old END AS team, r.credit,
+             coalesce(hashed(r.client), p.client) AS client,
              coalesce(p.bot, 0) AS bot, coalesce(p.sorted, 0) AS sorted
-           FROM (SELECT *, row_number() OVER (
-                   PARTITION BY search_id ORDER BY score DESC, position) AS rank
-                 FROM (SELECT search_id, query, query_id, stamp, policy, begins, size,
-                     unnest(ids) AS document_id, unnest(scores) AS score,
-                     generate_subscripts(ids, 1) AS position
-                   FROM rankings WHERE nth = 1 AND len(ids) = len(scores) AND search_id IS NOT NULL)
-           ) r LEFT JOIN people p ON r.search_id = p.search_id
-           WHERE r.size IS NULL OR r.rank BETWEEN coalesce(TRY_CAST(r.begins AS BIGINT), 0) + 1
-             AND coalesce(TRY_CAST(r.begins AS BIGINT), 0) + TRY_CAST(r.size AS BIGINT)"""
+           FROM pages r LEFT JOIN people p ON r.search_id = p.search_id"""
     )
     run(
         """CREATE TABLE actions AS SELECT search_id, time, document_id, action, dwell FROM events
@@ -335,7 +358,7 @@ def stage_rankings(connection: Any, _application: str | None) -> dict[str, Any]:
     run(
         """INSERT INTO fates
            SELECT 'records', CASE WHEN search_id IS NULL THEN 'ranking without search_id'
-             WHEN ids IS NULL OR scores IS NULL OR len(ids) <> len(scores)
+             WHEN ids IS NULL OR scores IS NULL OR len(ids) <> len(scores) OR uneven
                THEN 'damaged ranking'
              WHEN nth > 1 THEN 'another ranking of its search' ELSE 'ranking' END, count(*)
            FROM rankings GROUP BY ALL
@@ -386,7 +409,8 @@ def stage_metarank(connection: Any, _application: str | None) -> dict[str, Any]:
              unnest(ids) AS document_id, generate_subscripts(ids, 1) AS rank, 0 AS clicked,
              0 AS add_to_cart, 0 AS purchase, CAST(NULL AS DOUBLE) AS dwell,
              CAST(NULL AS VARCHAR) AS policy, CAST(NULL AS DOUBLE) AS propensity,
-             CAST(NULL AS VARCHAR) AS team, client, 0 AS bot, 0 AS sorted
+             CAST(NULL AS VARCHAR) AS team, CAST(NULL AS DOUBLE) AS credit, client, 0 AS bot,
+             0 AS sorted
            FROM items"""
     )
     run(

@@ -30,7 +30,7 @@ MANIFEST = "clicks.json"
 VERSION = 1
 COLUMNS = (
     "search_id", "time", "query", "document_id", "rank", "clicked", "add_to_cart", "purchase",
-    "dwell", "policy", "propensity", "team", "client",
+    "dwell", "policy", "propensity", "team", "credit", "client",
 )  # fmt: skip
 """The columns of the table. The first six are needed; others are null where nothing is known."""
 

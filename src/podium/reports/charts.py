@@ -168,7 +168,7 @@ def line_chart(
         title: The accessible name.
         steps: The label under each step.
         lines: At least one.
-        floor: The lower end of the scale.
+        floor: The lower end of the scale; one below 0 is rounded, so that 0 has a line.
         width: The width, to which the page scales it.
         height: The height.
     """
@@ -176,6 +176,8 @@ def line_chart(
     values = [value for line in lines for value in (*line.values, *(line.high or ()))]
     top = max(1e-9, float(np.nanmax(values)), floor + 1e-9)
     step = _tick_step(top - floor)
+    if floor < 0:
+        floor = math.floor(floor / step) * step
     count = math.ceil((top - floor) / step - 1e-9)
     high = floor + count * step
 

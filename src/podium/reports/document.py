@@ -10,7 +10,10 @@ from html import escape
 from podium.reports.page import report_page
 from podium.reports.table import report_table
 
-_STYLE = "th, td { text-align: left; white-space: normal; overflow-wrap: anywhere; }"
+_STYLE = (
+    "th, td { text-align: left; white-space: normal; overflow-wrap: break-word; } "
+    ".card { max-width: 640px; margin-bottom: 14px; }"
+)
 """Cells are text."""
 
 
@@ -24,6 +27,7 @@ class ReportSection:
         headings: The headings of its table.
         rows: The rows of its table.
         bullets: Sentences that are a list.
+        figure: A chart as SVG, which pages have and Markdown does not.
     """
 
     title: str
@@ -31,6 +35,7 @@ class ReportSection:
     headings: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     bullets: tuple[str, ...] = ()
+    figure: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,8 @@ class ReportDocument:
         for section in self.sections:
             parts.append(f"<h2>{escape(section.title)}</h2>")
             parts += [f"<p>{escape(text)}</p>" for text in section.paragraphs]
+            if section.figure:
+                parts.append(f"<div class='card'>{section.figure}</div>")
             if section.rows:
                 parts.append(report_table(section.headings, section.rows))
             if section.bullets:

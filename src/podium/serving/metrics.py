@@ -59,9 +59,16 @@ class ServingMetrics:
             "Searches by outcome: reranked, in the engine's order and why, or not answered.",
             ["outcome"], registry=registry,
         )  # fmt: skip
+        self._interleaved = Counter(
+            "podium_serving_interleaved",
+            "Searches of an experiment: interleaved, or failed and answered by one model.",
+            ["outcome"], registry=registry,
+        )  # fmt: skip
         # A counter that is there at 0: `increase` does not see the step of one that begins at 1.
         for outcome in ("done", "failed"):
             self._loads.labels(outcome)
+        for outcome in ("interleaved", "failed"):
+            self._interleaved.labels(outcome)
         for reason in ("queue", "write"):
             self._dropped.labels(reason)
 
@@ -90,6 +97,10 @@ class ServingMetrics:
     def searched(self, outcome: str) -> None:
         """Count a search by its outcome."""
         self._searches.labels(outcome).inc()
+
+    def interleaved(self, outcome: str) -> None:
+        """Count a search of an experiment: ``interleaved`` or ``failed``."""
+        self._interleaved.labels(outcome).inc()
 
     def loaded(self, outcome: str) -> None:
         """Count an attempt to load models: ``done`` or ``failed``."""

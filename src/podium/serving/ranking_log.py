@@ -28,6 +28,7 @@ import structlog
 
 from podium.data.atomic import try_lock
 from podium.kernels import Doubles
+from podium.serving.experiment import InterleavedPage
 from podium.serving.metrics import ServingMetrics
 from podium.serving.model import ServedModel
 from podium.serving.refusal import Refusal
@@ -50,6 +51,8 @@ class SearchNames:
         query: What was searched for.
         start: How many documents come before the page that was asked for, if it was a page.
         size: The length of the page.
+        client: A hash of who searches.
+        page: What was shown of two rankings, if the search was interleaved.
     """
 
     search_id: str
@@ -57,6 +60,8 @@ class SearchNames:
     query: str | int | None = None
     start: int | None = None
     size: int | None = None
+    client: str | None = None
+    page: InterleavedPage | None = None
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,15 @@ class LoggedRanking:
         }
         if self.names.size is not None:
             content |= {"from": self.names.start, "size": self.names.size}
+        if self.names.client is not None:
+            content["client"] = self.names.client
+        page = self.names.page
+        if page is not None:
+            experiment = {
+                "id": page.experiment, "method": page.settings.method, "old": page.settings.old,
+                "new": page.settings.new,
+            }  # fmt: skip
+            content |= {"experiment": experiment, "shown": page.shown, "credits": page.credits}
         if self.model.definitions_hash is not None:
             content["definitions"] = self.model.definitions_hash
         if self.shadow is not None:

@@ -10,10 +10,10 @@ from msgspec import Meta
 from starlette.datastructures import QueryParams
 
 from podium.serving.refusal import Refusal, decoding
-from podium.serving.search_ids import OptionalId, OptionalSearchId
+from podium.serving.search_ids import LONGEST_ID, OptionalId, OptionalSearchId
 
 LONGEST_QUERY = 1_000
-UNCHANGED = frozenset({"from", "size", "search_id", "query_id"})
+UNCHANGED = frozenset({"from", "size", "search_id", "query_id", "client", "interleave"})
 _KEYS = UNCHANGED | {"q", "fields"}
 _COLUMN = "columns."
 
@@ -29,6 +29,8 @@ class SearchRequest(msgspec.Struct, forbid_unknown_fields=True, rename={"start":
         columns: Other values of the query that features use, by name.
         search_id: The id of this search, for the answer and the ranking log.
         query_id: The id of the query, for the ranking log.
+        client: Who searches, for interleaving; the ranking log has a hash.
+        interleave: Whether two models may rank it: not where users chose the order.
     """
 
     query: Annotated[str, Meta(min_length=1, max_length=LONGEST_QUERY)]
@@ -40,6 +42,8 @@ class SearchRequest(msgspec.Struct, forbid_unknown_fields=True, rename={"start":
     ] = {}
     search_id: OptionalSearchId = None
     query_id: OptionalId = None
+    client: Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)] | None = None
+    interleave: bool = True
 
 
 _decode = msgspec.json.Decoder(SearchRequest).decode

@@ -47,6 +47,7 @@ class SearchAnswer(msgspec.Struct, gc=False, rename={"start": "from"}):
     model: str | UnsetType = UNSET
     version: str | UnsetType = UNSET
     sha256: str | UnsetType = UNSET
+    experiment: str | UnsetType = UNSET
 
 
 def add_search_routes(app: FastAPI, service: Service, settings: SearchSettings) -> None:
@@ -72,18 +73,19 @@ def add_search_routes(app: FastAPI, service: Service, settings: SearchSettings) 
             raise Refusal(503, "the service is not ready")
         check_search(request, settings.depth, settings.fields, searcher.query_columns)
         try:
-            result = await searcher.search(
-                request, lambda: service.repository.get_for_search(settings.model)
-            )
+            result = await searcher.search(request, search_id)
         except NoAnswer as no_answer:
             service.metrics.searched(no_answer.outcome)
             raise
         service.metrics.searched(result.outcome)
         ranked = result.ranked
+        if result.failed or result.interleaved is not None:
+            service.metrics.interleaved("failed" if result.failed else "interleaved")
         if ranked is not None:
             names = SearchNames(
-                search_id, request.query_id, request.query, request.start, request.size
-            )
+                search_id, request.query_id, request.query, request.start, request.size,
+                service.client_hash(request.client), result.interleaved,
+            )  # fmt: skip
             service.note(ranked.model, names, ranked.ids, ranked.rows, ranked.scores)
         content = msgspec.json.encode(_answer(search_id, request, result))
         return Response(content, headers={HEADER: search_id}, media_type="application/json")
@@ -112,6 +114,7 @@ def _answer(search_id: str, request: SearchRequest, result: SearchResult) -> Sea
     return SearchAnswer(
         search_id, request.query, request.start, True, reason, hits,
         model.name, str(model.version), model.digest,
+        UNSET if result.interleaved is None else result.interleaved.experiment,
     )  # fmt: skip
 
 

@@ -22,7 +22,9 @@ from podium.features.feature_search import FeatureSearch, QueryRefusedError, fea
 from podium.features.rows import FeatureRows
 from podium.features.search_query import LoggedDocument, SearchQuery
 from podium.kernels import Doubles, Floats
+from podium.online.drafts import Draft
 from podium.serving.engine_client import AsyncEngineClient
+from podium.serving.experiment import Experiment, InterleavedPage
 from podium.serving.model import ServedModel
 from podium.serving.refusal import Refusal
 from podium.serving.scoring import Pair
@@ -73,11 +75,15 @@ class SearchResult:
         outcome: How the search ended.
         page: The documents of the page, and the score that each is ranked by.
         ranked: All candidates, if the page is reranked.
+        interleaved: What it shows of two rankings, if it is a draft of them.
+        failed: Whether it should have been one.
     """
 
     outcome: Outcome
     page: list[tuple[LoggedDocument, float]]
     ranked: RankedCandidates | None = None
+    interleaved: InterleavedPage | None = None
+    failed: bool = False
 
 
 class NoAnswer(Refusal):
@@ -95,6 +101,8 @@ class Searcher:
         settings: The engine and the limits.
         definitions: The features.
         score: Scores rows by a model, with the texts of those that read them.
+        find_model: Returns a model by its name.
+        experiment: Two models of which some searches show a draft.
     """
 
     def __init__(
@@ -102,8 +110,11 @@ class Searcher:
         settings: SearchSettings,
         definitions: FeatureDefinitions,
         score: Callable[[ServedModel, Floats, Sequence[Pair]], Awaitable[Doubles]],
+        find_model: Callable[[str | None], ServedModel],
+        experiment: Experiment | None = None,
     ) -> None:
-        self._score = score
+        self._score, self._find_model, self._experiment = score, find_model, experiment
+        self._model_name = settings.model
         self._rows, self._logging, self._plain = prepare_search(settings, definitions)
         self._text_fields = settings.text_fields
         self._depth, self._seconds = settings.depth, settings.budget_ms / 1000
@@ -120,9 +131,7 @@ class Searcher:
         """Close the connections to the engine."""
         await self._client.close()
 
-    async def search(
-        self, request: SearchRequest, find_model: Callable[[], ServedModel]
-    ) -> SearchResult:
+    async def search(self, request: SearchRequest, search_id: str) -> SearchResult:
         """Answer a search.
 
         Raises:
@@ -142,7 +151,7 @@ class Searcher:
             self._free.release()
         if candidates is not None:
             deadline = start + self._seconds
-            return await self._rank(query, request, candidates, find_model, deadline)
+            return await self._rank(query, request, search_id, candidates, deadline)
         if page is None:
             raise NoAnswer("engine", "the search engine does not answer")
         outcome: Outcome = "logging" if in_time else "time"
@@ -220,15 +229,16 @@ class Searcher:
         self,
         query: SearchQuery,
         request: SearchRequest,
+        search_id: str,
         candidates: list[LoggedDocument],
-        find_model: Callable[[], ServedModel],
         deadline: float,
     ) -> SearchResult:
         page = slice(request.start, request.start + request.size)
         in_index_order = sorted(candidates, key=_number)
         try:
-            model = find_model()
-            rows = self._columns(model, self._rows(query, in_index_order))
+            model = self._find_model(self._model_name)
+            every = self._rows(query, in_index_order)
+            rows = self._columns(model, every)
             async with asyncio.timeout_at(deadline):
                 scores = await self._score(model, rows, self._pairs(query, in_index_order))
         except TimeoutError:
@@ -238,13 +248,68 @@ class Searcher:
         ) as error:  # whatever a model or a feature does, the engine's order is there
             self._log.error("model", error=repr(error))
             return SearchResult("model", _by_engine(candidates[page], request.fields))
-        order = np.argsort(-scores, kind="stable")[page].tolist()
+        order = _order(scores)
+        ids: list[str | int] = [document.id for document in in_index_order]
+        interleaved, failed = None, False
+        experiment = self._experiment
+        if (
+            experiment is not None
+            and request.interleave
+            and experiment.takes_part(search_id, request.client)
+        ):
+            try:
+                async with asyncio.timeout_at(deadline):
+                    other = await self._other_order(model, every, query, in_index_order)
+                name, draft = self._draft(model, order, other, search_id, page.stop)
+                order = draft.documents
+                interleaved = InterleavedPage(
+                    name, experiment.settings, [ids[row] for row in order[page]],
+                    draft.credits[page],
+                )  # fmt: skip
+            except Exception as error:  # a model that is tried costs no search
+                self._log.error("interleaving", error=repr(error))
+                failed = True
         values = scores.tolist()
         return SearchResult(
             "reranked",
-            [(_shown(in_index_order[row], request.fields), values[row]) for row in order],
-            RankedCandidates(model, [document.id for document in in_index_order], rows, scores),
+            [(_shown(in_index_order[row], request.fields), values[row]) for row in order[page]],
+            RankedCandidates(model, ids, rows, scores),
+            interleaved,
+            failed,
         )
+
+    async def _other_order(
+        self,
+        model: ServedModel,
+        rows: Floats,
+        query: SearchQuery,
+        documents: list[LoggedDocument],
+    ) -> tuple[ServedModel, list[int]]:
+        """Return the other model of the experiment and how it ranks the same rows."""
+        assert self._experiment is not None
+        settings = self._experiment.settings
+        name = settings.old if model.name == settings.new else settings.new
+        other = self._find_model(name)
+        scores = await self._score(other, self._columns(other, rows), self._pairs(query, documents))
+        return other, _order(scores)
+
+    def _draft(
+        self,
+        model: ServedModel,
+        order: list[int],
+        other: tuple[ServedModel, list[int]],
+        search_id: str,
+        size: int,
+    ) -> tuple[str, Draft[int]]:
+        """Return the experiment's name and the draft of both rankings."""
+        assert self._experiment is not None
+        pair = [(model, order), other]
+        if model.name == self._experiment.settings.new:
+            pair.reverse()
+        (old, old_order), (new, new_order) = pair
+        name = self._experiment.name(old.digest, new.digest)
+        draft = self._experiment.draft(name, search_id, old_order, new_order, size)
+        return name, draft
 
     def _pairs(self, query: SearchQuery, documents: list[LoggedDocument]) -> list[Pair]:
         """Return the query and each document as texts, if models read them."""
@@ -282,6 +347,11 @@ def prepare_search(
         for each in (definitions, plain)
     )
     return rows, logging, page
+
+
+def _order(scores: Doubles) -> list[int]:
+    order: list[int] = np.argsort(-scores, kind="stable").tolist()
+    return order
 
 
 def _texts(values: Iterable[Any]) -> Iterator[str]:

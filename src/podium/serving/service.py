@@ -20,6 +20,7 @@ from fastapi import Request
 
 from podium.errors import PodiumError
 from podium.kernels import Doubles
+from podium.serving.experiment import Experiment
 from podium.serving.metrics import ServingMetrics
 from podium.serving.model import ServedModel
 from podium.serving.ranking_log import LoggedRanking, RankingLog, SearchNames
@@ -51,6 +52,7 @@ class Service:
         self.repository = Repository(settings, folder)
         self.log: RankingLog | None = None
         self.searcher: Searcher | None = None
+        self._experiment: Experiment | None = None
         self._worker: WorkerFile | None = None
         self._releasing = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -83,7 +85,12 @@ class Service:
             if settings.search is not None:
                 definitions = self.repository.definitions
                 assert definitions is not None
-                self.searcher = Searcher(settings.search, definitions, self.score)
+                if settings.interleave is not None:
+                    self._experiment = Experiment(settings.interleave, self.folder)
+                self.searcher = Searcher(
+                    settings.search, definitions, self.score, self.repository.get_for_search,
+                    self._experiment,
+                )  # fmt: skip
                 stack.push_async_callback(self.searcher.close)
             self._logger.info("ready", process=os.getpid(), generation=self.repository.generation)
             yield
@@ -169,6 +176,12 @@ class Service:
         if self.log is not None:
             shadow = self.repository.shadow(model.name)
             self.log.append(LoggedRanking(time.time(), model, shadow, names, ids, rows, scores))
+
+    def client_hash(self, client: str | None) -> str | None:
+        """Return the hash of a client for the ranking log; None without an experiment."""
+        if client is None or self._experiment is None:
+            return None
+        return self._experiment.hashed(f"log {client}")
 
     def require_admin(self, request: Request) -> None:
         """Raise a Refusal unless the request's token may change models."""

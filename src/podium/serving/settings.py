@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from podium.errors import ArgumentError
+from podium.serving.experiment import InterleaveSettings
 from podium.serving.search_settings import SearchSettings
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -53,6 +54,7 @@ class ServingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         fixed_models: Whether requests cannot load and unload models, because other machines serve
             the same ones.
         search: How ``/search`` asks an engine, or None for no such route.
+        interleave: The two models of which some searches show a draft.
     """
 
     models: tuple[ModelSpec, ...]
@@ -72,6 +74,7 @@ class ServingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     access_log: bool = False
     fixed_models: bool = False
     search: SearchSettings | None = None
+    interleave: InterleaveSettings | None = None
 
 
 def parse_model(text: str) -> ModelSpec:

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -440,6 +441,37 @@ _HINT = (
 )
 
 
+class RequirementText(NamedTuple):
+    """A requirement as it is written, of any name: what `Requirement` has, and the relation.
+
+    Example:
+        >>> RequirementText.parse("click_rate >= baseline - 1%")[:4]
+        ('click_rate', '>=', 0.99, 0.0)
+    """
+
+    name: str
+    relation: str
+    factor: float
+    offset: float
+    column: str
+    value: str
+
+    @classmethod
+    def parse(cls, text: str) -> RequirementText:
+        """Read a requirement; signs may be those of a text processor."""
+        if not isinstance(text, str):
+            raise ArgumentError(
+                f"a requirement is a {type(text).__name__}", hint=f"Give text. {_HINT}."
+            )
+        match = _TEXT.fullmatch(text) if len(text) <= _LONGEST else None
+        if match is None:
+            raise ArgumentError(f"{text[:80]!r} is not a requirement", hint=f"{_HINT}.")
+        return cls(
+            match["measure"], match["relation"].translate(_PLAIN), *_bound(match),
+            match["each"] or match["column"] or "", match["value"] or "",
+        )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Requirement:
     """A bound that a system's mean must be shown to be on the right side of.
@@ -475,16 +507,9 @@ class Requirement:
     @classmethod
     def parse(cls, text: str) -> Requirement:
         """Read a requirement as it is written; signs may be those of a text processor."""
-        if not isinstance(text, str):
-            raise ArgumentError(
-                f"a requirement is a {type(text).__name__}", hint=f"Give text. {_HINT}."
-            )
-        match = _TEXT.fullmatch(text) if len(text) <= _LONGEST else None
-        if match is None:
-            raise ArgumentError(f"{text[:80]!r} is not a requirement", hint=f"{_HINT}.")
-        measure = parse_measure(match["measure"])
-        relation = match["relation"].translate(_PLAIN)
-        smaller = relation.startswith("<")
+        parts = RequirementText.parse(text)
+        measure = parse_measure(parts.name)
+        relation, smaller = parts.relation, parts.relation.startswith("<")
         if smaller == measure.larger_is_better:
             better = "larger" if measure.larger_is_better else "smaller"
             right = ">=" if measure.larger_is_better else "<="
@@ -492,23 +517,23 @@ class Requirement:
                 f"{text.strip()!r}: of {measure!r} {better} values are better",
                 hint=f"Write {right} instead of {relation}.",
             )
-        factor, offset = _bound(match)
+        factor, offset = parts.factor, parts.offset
         if relation.endswith("=") and (factor, offset) == (1.0, 0.0):
             margin, strict = ("+", "<") if smaller else ("-", ">")
             raise ArgumentError(
                 f"{text.strip()!r} has no margin: that two systems are equal cannot be shown",
-                hint=f"Allow for a loss that does not matter ('{match['measure']} "
+                hint=f"Allow for a loss that does not matter ('{parts.name} "
                 f"{relation} baseline {margin} 0.005'), or ask for a gain "
-                f"('{match['measure']} {strict} baseline').",
+                f"('{parts.name} {strict} baseline').",
             )
         return cls(
             text=" ".join(text.split()),
-            name=match["measure"],
+            name=parts.name,
             measure=measure,
             factor=factor,
             offset=offset,
-            column=match["each"] or match["column"] or "",
-            value=match["value"] or "",
+            column=parts.column,
+            value=parts.value,
         )
 
     @property

@@ -1,0 +1,236 @@
+"""Interleaved searches and A/B tests in tables: who wins, and what became of every row."""
+
+from __future__ import annotations
+
+import gzip
+import math
+from datetime import UTC, datetime, timedelta
+from itertools import compress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from podium.clicks import import_clicks
+from podium.errors import ArgumentError, DataError
+from podium.online import compare_groups, compare_interleaved
+from podium.online.sequence import ClientSums, difference, preference
+from tests.data.shared_files import shared
+
+BEGIN = datetime(2026, 5, 4, tzinfo=UTC)
+
+
+def published() -> pa.Table:
+    """The clicks of Wikimedia's example, with a row per click, or one without for no click."""
+    with gzip.open(shared("clicks/interleaved/a-pref.csv.gz")) as file:
+        rows = pa.csv.read_csv(file).to_pydict()
+    table: dict[str, list[Any]] = {"search_id": [], "team": [], "clicked": []}
+    for search, event, team in zip(
+        rows["search_id"], rows["event"], rows["ranking_function"], strict=True
+    ):
+        if event in ("serp", "click"):
+            table["search_id"].append(search)
+            table["team"].append(team if event == "click" else "A")
+            table["clicked"].append(event == "click")
+    return pa.table(table)
+
+
+def test_the_published_example() -> None:
+    # B is the new ranking: A's preference is the negative of what is reported. 754 searches prefer
+    # A, 81 prefer B and 71 are tied: (754 - 81) / 906.
+    report = compare_interleaved(published(), pair=("B", "A"))
+    counts = report.counts
+    assert (counts["new preferred"], counts["old preferred"], counts["tied"]) == (754, 81, 71)
+    value = report.first.difference
+    assert value.searches == 906
+    assert round(100 * value.value, 1) == 74.3
+    assert value.low < 0.700
+    assert value.high > 0.779
+    assert report.verdict == "A is ahead of B (preference, 906 searches)."
+    other = compare_interleaved(published())
+    assert (other.old, other.new) == ("A", "B")
+    assert other.first.difference.value == -value.value
+
+
+def interleaved(searches: int = 600) -> dict[str, list[Any]]:
+    """Three documents per search; the first is of neither, the winner is clicked."""
+    random = np.random.default_rng(0)
+    rows: dict[str, list[Any]] = {
+        name: [] for name in ("search_id", "query", "document_id", "rank", "clicked", "team",
+                              "credit", "policy", "client", "time", "country")
+    }  # fmt: skip
+    for search in range(searches):
+        winner = random.choice(
+            ["new", "old", "none", "both", "neither"], p=[0.4, 0.2, 0.2, 0.1, 0.1]
+        )
+        mine = search % 10 != 9
+        for rank, (team, credit) in enumerate((("", 0.0), ("new", 1.0), ("old", -1.0)), 1):
+            clicked = winner in (team, "both") if rank > 1 else winner == "neither"
+            for name, value in (
+                ("search_id", f"s{search}"), ("query", f"q{search % 7}"),
+                ("document_id", f"d{rank}"), ("rank", rank), ("clicked", clicked),
+                ("team", team or None), ("credit", credit if search % 20 else None),
+                ("policy", "team-draft-2" if mine else "team-draft-1"),
+                ("client", f"c{search % 90}"),
+                ("time", BEGIN + timedelta(hours=search) - timedelta(days=0 if mine else 90)),
+                ("country", "de" if search % 3 else "fr"),
+            ):  # fmt: skip
+                rows[name].append(value)
+    return rows
+
+
+def expected_sums(rows: dict[str, list[Any]], country: str | None = None) -> tuple[Any, Any]:
+    totals: dict[str, list[Any]] = {}
+    fates: dict[str, int] = {}
+    for search in dict.fromkeys(rows["search_id"]):
+        at = [n for n, each in enumerate(rows["search_id"]) if each == search]
+        clicked = [n for n in at if rows["clicked"][n]]
+        values = [rows["credit"][n] for n in clicked]
+        if rows["credit"][at[0]] is None:
+            fate = "not interleaved"
+        elif rows["policy"][at[0]] != "team-draft-2":
+            fate = "other experiment"
+        elif not clicked:
+            fate = "no action"
+        elif not any(values):
+            fate = "action on what both would show"
+        else:
+            total = sum(values)
+            fate = {1: "new preferred", -1: "old preferred", 0: "tied"}[int(np.sign(total))]
+            if country in (None, rows["country"][at[0]]):
+                totals.setdefault(rows["client"][at[0]], []).append(np.sign(total))
+        fates[fate] = fates.get(fate, 0) + 1
+    n = np.array([len(each) for each in totals.values()], float)
+    x = np.array([sum(each) for each in totals.values()], float)
+    single = sum(value**2 for each in totals.values() for value in each)
+    return ClientSums(
+        len(n), n.sum(), x.sum(), (n * n).sum(), (n * x).sum(), (x * x).sum(), single,
+        *((x ** (4 - k) * n**k).sum() for k in range(5)),
+    ), fates  # fmt: skip
+
+
+def test_searches_are_summed_by_client_and_nothing_is_lost() -> None:
+    rows = interleaved()
+    report = compare_interleaved(rows, slices="country")
+    sums, fates = expected_sums(rows)
+    assert report.experiment == "team-draft-2"  # the latest
+    assert dict(report.counts) == {"read": 600, **fates}
+    assert (report.old, report.new, report.by_client) == ("old", "new", True)
+    assert report.first.sums[1] == sums
+    assert report.first.difference == preference(sums)
+    slices = {each.slice_name: each for each in report.results[1:]}
+    assert set(slices) == {"de", "fr"}
+    for name, each in slices.items():  # two slices share the level
+        assert each.difference == preference(expected_sums(rows, name)[0], level=0.975)
+    assert report.course[-1].difference == report.first.difference
+    assert len(report.course) > 40
+    assert report.novelty is not None
+    assert report.novelty.searches == sums.size
+    first = compare_interleaved(rows, experiment="team-draft-1")
+    assert (
+        first.first.difference.searches + sums.size
+        == sum(count for name, count in fates.items() if "preferred" in name or name == "tied")
+        + first.first.difference.searches
+    )
+
+
+def test_a_log_of_clicks_gives_the_same_as_its_table(tmp_path: Path) -> None:
+    rows = interleaved(300)
+    rows["credit"] = [0.0 if value is None else value for value in rows["credit"]]
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table(rows), path)
+    report = compare_interleaved(path)
+    assert report.first == compare_interleaved(pa.table(rows)).first
+    log = import_clicks(path, tmp_path / "log")
+    assert compare_interleaved(log).first.difference.value == report.first.difference.value
+    assert compare_interleaved(tmp_path / "log").counts["read"] == 300
+
+
+def groups(clients: int = 400) -> dict[str, list[Any]]:
+    random = np.random.default_rng(1)
+    rows: dict[str, list[Any]] = {
+        name: [] for name in ("client", "variant", "revenue", "clicked", "time")
+    }
+    for client in range(clients):
+        taste = random.gamma(4.0)
+        for search in range(int(random.integers(1, 6)) + 2):
+            late = search >= 2
+            gain = 1.0 if client % 2 and late else 0.0
+            for name, value in (
+                ("client", f"c{client}"), ("variant", "b" if client % 2 else "a"),
+                ("revenue", taste + gain + random.normal()), ("clicked", random.random() < 0.4),
+                ("time", BEGIN + timedelta(days=-5 + 7 * search)),
+            ):  # fmt: skip
+                rows[name].append(value)
+    return rows
+
+
+def test_groups_are_compared_over_clients_and_the_past_helps() -> None:
+    rows = groups()
+    since = BEGIN + timedelta(days=9)
+    late = [time >= since for time in rows["time"]]
+    plain = compare_groups(
+        {name: list(compress(values, late)) for name, values in rows.items()},
+        assignment="variant", metrics=["revenue"],
+    )  # fmt: skip
+    report = compare_groups(rows, assignment="variant", metrics=["revenue", "clicked"], since=since)
+    assert report.counts["read"] == len(rows["client"])
+    assert report.counts["before the comparison"] == 2 * 400
+    assert report.counts["compared"] == len(rows["client"]) - 800
+    assert report.clients == (200, 200)
+    assert report.evidence < 1
+    assert [each.metric for each in report.results] == ["revenue", "clicked"]
+    one, other = report.first, plain.first
+    assert one.sums[0].outcome == pytest.approx(other.sums[0].outcome)
+    assert one.gain > 0.5
+    assert one.difference.deviation < 0.7 * other.difference.deviation
+    assert other.gain == 0.0
+    assert one.difference.low < 1 < one.difference.high
+    assert other.difference == difference(*other.sums)
+    assert one.relative is not None
+    assert one.relative.low > 0
+
+
+def test_a_broken_split_and_clients_in_both_groups_are_noticed() -> None:
+    rows = {"variant": ["a"] * 600 + ["b"] * 420, "y": [0.0, 1.0] * 510,
+            "client": [str(n) for n in range(1020)]}  # fmt: skip
+    report = compare_groups(rows, assignment="variant")
+    assert report.evidence >= 1_000
+    assert "not the planned one" in report.warnings[0]
+    assert compare_groups(rows, assignment="variant", share=0.41).warnings == ()
+    rows["client"] = [str(n % 600) for n in range(1020)]
+    assert (
+        "420 clients are in both groups" in compare_groups(rows, assignment="variant").warnings[-1]
+    )
+
+
+def test_values_that_are_not_numbers_are_counted() -> None:
+    rows = {"g": ["a", "b"] * 100, "y": [math.inf, *([1.0, 2.0, 3.0] * 66), math.nan],
+            "client": list(range(200))}  # fmt: skip
+    report = compare_groups(rows, assignment="g")
+    assert report.warnings == ("2 rows have no number for y and do not count for it.",)
+    assert sum(each.size for each in report.first.sums) == 198
+
+
+def test_what_cannot_be_compared(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="neither teams nor credits"):
+        compare_interleaved({"search_id": [1], "clicked": [True]})
+    with pytest.raises(DataError, match=r"no search that says something.*no action: 1"):
+        compare_interleaved({"search_id": [1], "clicked": [False], "team": ["a"]}, pair=("a", "b"))
+    with pytest.raises(DataError, match="the groups a, b, c in g"):
+        compare_groups({"g": ["a", "b", "c"], "y": [1, 2, 3]}, assignment="g")
+    with pytest.raises(DataError, match="no column 'x'"):
+        compare_groups({"g": ["a", "b"], "y": [1, 2]}, assignment="x")
+    with pytest.raises(DataError, match="no metric 'z'"):
+        compare_groups({"g": ["a", "b"], "y": [1, 2]}, assignment="g", metrics=["z"])
+    with pytest.raises(ArgumentError, match="share"):
+        compare_groups({"g": ["a", "b"], "y": [1, 2]}, assignment="g", share=1.0)
+    (tmp_path / "t.parquet").write_bytes(b"PAR1")
+    with pytest.raises(DataError, match="cannot be read"):
+        compare_groups(tmp_path / "t.parquet")
+    with pytest.raises(DataError, match="does not exist"):
+        compare_groups(tmp_path / "none.csv")
