@@ -95,7 +95,7 @@ class ChatServer:
         self._lock = threading.Lock()
 
     def next_fault(self, request: dict[str, Any]) -> Fault:
-        """Note a request, and tell what happens to it."""
+        """Note a request, and return what happens to it."""
         with self._lock:
             self.requests.append(request)
             self._at_once += 1
@@ -181,7 +181,7 @@ def _token(token: str, shares: Shares) -> dict[str, Any]:
 
 
 class _QuietServer(ThreadingHTTPServer):
-    """Clients that are killed or give up are no news."""
+    """Clients that are killed or give up are not reported."""
 
     daemon_threads = True
 

@@ -1,4 +1,4 @@
-"""Mistakes that leave documents or queries without judgments, and where that is told."""
+"""Mistakes that leave documents or queries without judgments, and where that is reported."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def planted(folder: Path) -> dict[str, Path]:
 
 
 def noticed(folder: Path) -> dict[str, set[str]]:
-    """To each form of output the mistakes of which it tells."""
+    """The mistakes that each form of output reports."""
     folders = planted(folder)
     forms = {
         "terminal": _printed("terminal", folders),
@@ -134,5 +134,5 @@ def _printed(form: str, folders: dict[str, Path]) -> dict[str, str]:
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 65536)
-    except OSError:  # how Linux tells the end of a terminal
+    except OSError:  # how Linux reports the end of a terminal
         return b""

@@ -114,7 +114,7 @@ def _weighted(repeats: int) -> Iterator[Row]:
     """Means of weighted queries with just these weights, and of queries drawn at random.
 
     The values vary alike; or as much more as queries are heavier; or the heaviest twentieth loses,
-    of which a random sample may have none: what it says of all is no target.
+    of which a random sample may have none: what it says of all has no target.
     """
     for weights, relation in product(
         _WEIGHTS, ("vary alike", "heavy ones vary more", "heavy ones lose")

@@ -70,7 +70,7 @@ class Report:
         name: The benchmark's name.
         quick: Whether it runs at small sizes.
         packages: The other packages measured or relied on, whose versions are printed.
-        console: Where to print; standard output unless told.
+        console: Where to print; standard output by default.
 
     Example::
 

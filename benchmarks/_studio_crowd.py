@@ -80,7 +80,7 @@ class Seen:
         answered_at: When the server said that it has the answer, if it did.
         counts: Whether the server said that the answer counts.
         left_at: When the assessor went away with it or fell asleep over it, if so.
-        closed: Whether the server was told that it is given up.
+        closed: Whether the server knows that it was given up.
     """
 
     token: str

@@ -36,7 +36,7 @@ class Faults:
     Attributes:
         judgments: Answers in the log that count.
         late: Answers that do not count, because they came when others had been asked.
-        acknowledged: Answers that an assessor was told are taken.
+        acknowledged: Answers that the server confirmed.
         lost: How many of those are not in the log.
         twice: Pairs with more than one verdict that counts.
         held_by_two: Tasks given to someone while another held them.
@@ -185,7 +185,7 @@ def _verdict(
 
 
 def _held_by_two(seen: list[Seen]) -> int:
-    """How often someone was given what another still held, as they were told themselves.
+    """How often someone was given what another still held, by the server's own answers.
 
     One who comes back may be given the same task again: it ends for both tabs when it is answered
     or given up in one.

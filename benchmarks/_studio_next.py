@@ -21,7 +21,7 @@ _PERSON = 1
 
 
 def seconds_to_the_next_task(url: str, answers: int) -> dict[int, float]:
-    """The median seconds of an answer that ends a query and is told the next, by what is finished.
+    """The median seconds of an answer that ends a query, until the next task, by what is finished.
 
     Every pair needs two people, so that a query is never done for the one who asks: they have
     judged all that is open to them, and others have not. Answers alternate between the two
@@ -54,7 +54,7 @@ class _Judge:
         self._lease = self._service.transact(lambda unit: self._assessor(unit).next())
 
     def answer(self) -> float:
-        """Answer, and tell how long it took until the next task was there."""
+        """Answer, and return how long it took until the next task was there."""
         assert isinstance(self._lease, LeasedTask)
         token = self._lease.token
 
@@ -104,7 +104,7 @@ def _project(engine: Engine, finished: int, more: int) -> int:
 
 
 def _run(engine: Engine, statement: str, values: dict[str, Any]) -> None:
-    """Run a statement, then tell PostgreSQL how large tables are: it checks keys one by one."""
+    """Run a statement, then update PostgreSQL's statistics of tables: it checks keys one by one."""
     in_transaction(engine, lambda c: c.execute(text(statement), values))
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("VACUUM ANALYZE"))

@@ -193,7 +193,7 @@ def calibration(quick: bool) -> list[GateRow]:
 
 
 def pools(quick: bool) -> list[GateRow]:
-    """Where judged documents are no sample, nothing may be expected."""
+    """Where judged documents are not a sample, nothing may be expected."""
     full, runs = dl21()
     random = np.random.default_rng(5)
     third = next(thirds(full, 1))

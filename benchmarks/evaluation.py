@@ -55,6 +55,7 @@ def main() -> None:
             path = Path(folder) / f"{queries}.parquet"
             _write(path, queries, documents)
             _against_peers(report, path, queries, documents, quick)
+        _against_read(report, Path(folder) / f"{sizes[0][0]}.parquet", *sizes[0])
         _in_memory(report, quick)
         _start(report, Path(folder))
         _stream(report, Path(folder), quick)
@@ -131,6 +132,22 @@ def _collect(
     values: list[float], tool: Callable[[Path, int], float], path: Path, documents: int
 ) -> None:
     values.append(tool(path, documents))
+
+
+def _against_read(report: Report, path: Path, queries: int, documents: int) -> None:
+    """A file beside what PyArrow alone takes to read the columns that are needed."""
+    columns = ["query_id", "label", "score"]
+    ways: dict[str, Callable[[], object]] = {
+        "podium": lambda: evaluate_table("nDCG@10", path),
+        "read": lambda: pq.read_table(path, columns=columns),
+    }
+    seconds = median_seconds(ways, 5)
+    report.check(
+        f"{queries:,} x {documents}: nDCG@10 against PyArrow's read ({seconds['read']:.3f} s)",
+        seconds["podium"] / seconds["read"],
+        2,
+        at_least=False,
+    )
 
 
 def _in_memory(report: Report, quick: bool) -> None:

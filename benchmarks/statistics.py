@@ -6,8 +6,8 @@ Systems that do not differ are compared again and again. A p-value is calibrated
 level as often as the level says: for .05, .01 and .001, within the 99.9 % range of a binomial.
 Tests of discrete data cannot have every size; they are held to the exact size that they can have,
 or where that is beyond counting, to be no larger than the level. 95 % intervals must cover 93 to
-97 %. What is not calibrated by its nature (a t-test on 20 skewed values) is printed as it is, and
-is no target.
+97 %. What is not calibrated by its nature (a t-test on 20 skewed values) is printed without
+a target.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ LEVELS = (0.05, 0.01, 0.001)
 SIZES = (20, 50, 200, 1000)
 _RANGE = 0.999
 _WIDEST = 0.125
-"""A share of .05 that may be anything between 0 and .17 says nothing: such a row is no target."""
+"""A share of .05 that may be anything between 0 and .17 says nothing: such a row has no target."""
 _TESTS: tuple[TestName, ...] = ("t", "randomization", "wilcoxon", "sign")
 
 
@@ -435,7 +435,7 @@ def positions(findings: Findings, repeats: int) -> None:
         p_values[number] = position_test(
             model, tried, resamples=resamples, random_state=number
         ).p_value
-    # Of 19 draws and the truth, the truth is the most extreme once in 20 times.
+    # The truth is more extreme than 19 draws once in 20 times.
     share = float(np.mean(p_values <= 1 / (resamples + 1)))
     low, high = binomial_range(1 / (resamples + 1), repeats)
     findings.add(

@@ -187,7 +187,7 @@ def _optimal_rankings(report: Report, quick: bool) -> None:
     sizes = (20, 800) if quick else (20, 100, 200, 300, 400, 500, 600, 700, 800)
     repeats, tests = (2, 4000) if quick else (10, 20_000)
     # Proposition 1 takes decreasing discounts for granted, and so does the model that is held to
-    # it; the paper's own, whose discounts are free, is told beside it.
+    # it; the paper's own, whose discounts are free, is shown beside it.
     knows = DCGLearn(form="by-position", decreasing=True)
     nine, unknowing = [], []
     for setting in paper_settings():

@@ -19,7 +19,7 @@ from podium.cluster import Cluster
 from podium.threads import thread_count
 from studies.evidence import evidence_page
 from studies.leaderboard import LeaderboardPlan, run
-from studies.leaderboard_page import leaderboard_page
+from studies.leaderboard_page import leaderboard_page, leaderboard_tables
 from studies.leaderboard_plots import draw_leaderboard
 from studies.standings import collect
 from studies.study import PACKAGES, Setup, Study, run_study, study_page, versions
@@ -131,7 +131,10 @@ def leaderboard_command(
             run(plan, report, cluster=_cluster(cluster))
     standings = collect(plan.tasks(), folder)
     target = page or folder / "page" / "leaderboard.md"
-    _write(target, leaderboard_page(standings, _measured_with(), target.stem))
+    tables = leaderboard_tables(standings)
+    for name, table in tables.items():
+        _write(target.with_suffix("") / f"{name}.csv", table.csv())
+    _write(target, leaderboard_page(standings, tables, _measured_with(), target.stem))
     draw_leaderboard(standings, target.parent.parent / "images", target.stem)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -75,7 +76,16 @@ def _absent(paper: str, item: str) -> Claim:
 
 def _row(claim: Claim, page: str) -> list[str]:
     link = f"[{page.removesuffix('.md')}]({page})" if page else ""
-    return [claim.item, f"**{claim.verdict}**", claim.measured, claim.why, link]
+    return [claim.item, f"**{claim.verdict}**", _clause(claim.measured), _clause(claim.why), link]
+
+
+def _clause(text: str) -> str:
+    """The first clause of a text, and a mark if it goes on."""
+    first, *rest = _CLAUSES.split(text, maxsplit=1)
+    return f"{first} …" if rest else first
+
+
+_CLAUSES = re.compile(r"(?:;|(?<! al)\.) ")
 
 
 _INTRODUCTION = """---
@@ -98,6 +108,7 @@ A verdict is about the claim, not about a digit: *reproduced* where the claim ho
 where a part of it does (which may be small: a model that is ahead on some data sets, as some model
 has to be, or one of several tests below 5 %; the rows say how much), *on a stand-in* where other
 data or simulated people took the place of the paper's, *not reproduced* where it fails, *not run*
-where the data are not available and no substitute exists.
+where the data are not available and no substitute exists. Of what was measured, and of what
+differs, the first clause is here, and … where the study's page has more.
 Of {count} numbered tables and figures: {total}.
 """

@@ -1,23 +1,31 @@
 """The examples of how to extend Podium: each is one short file that works everywhere."""
 
+import json
 import sys
 from importlib import import_module, reload
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 
 from podium.data import Dataset
 from podium.data.format_registry import FORMATS, format_of
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
+from podium.export import export_ranker, verify_export
+from podium.export.targets import TARGETS
+from podium.features import read_definitions
+from podium.features.definitions_file import SOURCES
+from podium.features.search_query import LoggedDocument, SearchQuery
 from podium.judging import Outcome, Session, Verdict
 from podium.judging.algorithms import ALGORITHMS
 from podium.judging.algorithms.selection import run_selection
 from podium.losses.names import parse_loss
 from podium.measures import evaluate
 from podium.rankers import LinearRanker, TreeRanker
-from tests.cli.run_podium import podium_process, succeed
+from podium.registry import Registry
+from tests.cli.run_podium import fail, podium_process, succeed
 from tests.rankers.made_up import made_up
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -27,7 +35,8 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 def example(monkeypatch: pytest.MonkeyPatch):
     """Import an example as its user would; what it registers is gone after the test."""
     monkeypatch.syspath_prepend(EXAMPLES)
-    formats, algorithms = dict(FORMATS), dict(ALGORITHMS)
+    registries: tuple[Registry[Any], ...] = (FORMATS, ALGORITHMS, SOURCES, TARGETS)
+    before = [dict(registry) for registry in registries]
     loaded: list[str] = []
 
     def load(name: str) -> ModuleType:
@@ -35,9 +44,9 @@ def example(monkeypatch: pytest.MonkeyPatch):
         return import_module(name)
 
     yield load
-    for registry, before in ((FORMATS, formats), (ALGORITHMS, algorithms)):
+    for registry, entries in zip(registries, before, strict=True):
         registry.clear()
-        registry.update(before)
+        registry.update(entries)
     for name in loaded:
         sys.modules.pop(name)
 
@@ -119,7 +128,44 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert b"no_such_module" in unknown.stderr
 
 
-@pytest.mark.parametrize("name", ["own_algorithm", "own_format", "own_loss", "own_measure"])
+def test_own_source(example, tmp_path: Path) -> None:
+    example("own_source")
+    file = tmp_path / "features.toml"
+    keys = 'source = "age"\nfield = "published"\nuntil = "2026-01-31"\n'
+    file.write_text(f'[[feature]]\nname = "age"\n{keys}')
+    (feature,) = read_definitions(file).features
+    assert feature.source.stored_fields(feature) == ("published",)
+    documents = [
+        LoggedDocument("new", 2.0, {}, {"published": "2026-01-30T08:00:00Z"}),
+        LoggedDocument("undated", 1.0, {}),
+    ]
+    query = SearchQuery("1", "shoes")
+    values = feature.source.column_of(feature).values(query, documents)
+    np.testing.assert_array_equal(values, [1.0, np.nan])
+    file.write_text(file.read_text().replace("-31", ""))
+    with pytest.raises(DataError, match="until: '2026-01' is not valid") as error:
+        read_definitions(file)
+    assert error.value.line == 5
+
+
+def test_own_target(example, tmp_path: Path) -> None:
+    example("own_target")
+    data = made_up()
+    LinearRanker("ListNet()").fit(data).save(tmp_path / "ranker")
+    done = podium_process(
+        "--use", "own_target", "export", tmp_path / "ranker", "--to", "weights",
+        PYTHONPATH=str(EXAMPLES),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert verify_export(tmp_path / "ranker.weights").holds
+    weights = json.loads((tmp_path / "ranker.weights" / "weights.json").read_text())
+    assert len(weights) == data.features.shape[1]
+    with pytest.raises(ArgumentError, match="Our engine cannot express trees"):
+        export_ranker(TreeRanker(n_estimators=2).fit(data), "weights", tmp_path / "trees")
+    assert "There is no target 'weighs'" in fail("export", tmp_path / "ranker", "--to", "weighs")
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("own_*.py")))
 def test_an_example_may_be_loaded_again(example, name: str) -> None:
     # As in a notebook, whose cell is run twice: the same definition is no other thing.
     first = example(name)

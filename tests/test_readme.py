@@ -16,7 +16,7 @@ GUIDES = sorted((ROOT / "docs").glob("**/*.md"))
 PAGES = [ROOT / "README.md", *(page for page in GUIDES if any(blocks(page)))]
 # They train, judge or evaluate for several seconds and more each: `make nightly` runs them.
 LONG = {
-    "docs/end-to-end.md",
+    "docs/tutorial.md",
     "docs/explanation/paths.md",
     "docs/from/ranklib.md",
     "docs/from/ranx.md",

@@ -30,7 +30,7 @@ NAMES = re.compile(
 )
 PHRASES = re.compile(
     r"\bwhole numbers?\b|\btruths\b"
-    r"|(?<!there )\bis no (?:label|measure|number|loss|query|ranker|file)\b"
+    r"|(?<!there )\b(?:is|are) no (?:label|measure|number|loss|query|ranker|file|part|error)s?\b"
     r"|\bmend(?:s|ed|ing)?\b|\bfor nothing\b|\b(?:score|value|row|document|query) a line\b"
     r"|\bone a (?:query|line|row|document)\b",
     re.IGNORECASE,
@@ -105,11 +105,11 @@ def test_names_of_examples_say_what_they_hold():
     assert [(path, bad) for path, block in examples if (bad := bad_names(block))] == []
 
 
-def test_no_docstring_begins_with_of():
-    of = re.compile(r'(?:^\s*"""|^\s+\w+: )Of ')
+def test_no_docstring_or_comment_begins_with_of():
+    of = re.compile(r'(?:^\s*"""|^\s*# |^\s+\w+: )Of ')
     assert {
         path: lines
-        for path in SOURCES
+        for path in TEXTS
         if (lines := [line for line in path.read_text().splitlines() if of.match(line)])
     } == {}
 

@@ -8,6 +8,24 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * AdjudicationOut
+         * @description Who decides, and how much waits for them.
+         */
+        AdjudicationOut: {
+            /** Adjudicator */
+            adjudicator: number | null;
+            /** Disputes */
+            disputes: number;
+        };
+        /**
+         * AdjudicatorIn
+         * @description Who is to decide; null for nobody.
+         */
+        AdjudicatorIn: {
+            /** User */
+            user: number | null;
+        };
+        /**
          * AnswerOut
          * @description What became of an answer, and what comes next.
          */
@@ -18,6 +36,8 @@ export interface components {
             late: boolean;
             /** Counts */
             counts: boolean;
+            /** Finished */
+            finished: boolean;
             next: components["schemas"]["NextOut"] | null;
         };
         /**
@@ -85,6 +105,61 @@ export interface components {
              */
             required: boolean;
         };
+        /** Body_set_training_api_v1_projects__project__training_post */
+        Body_set_training_api_v1_projects__project__training_post: {
+            /**
+             * Examples
+             * @description CSV or JSONL, one example per line.
+             */
+            examples: string;
+            /**
+             * Pass Mark
+             * @description Share of right answers.
+             * @default 0.8
+             */
+            pass_mark: number;
+        };
+        /**
+         * DecisionIn
+         * @description A decision.
+         */
+        DecisionIn: {
+            /** Query Id */
+            query_id: number;
+            /** Left */
+            left: number;
+            /**
+             * Right
+             * @default -1
+             */
+            right: number;
+            /** Choice */
+            choice: string;
+            /** Reason */
+            reason?: string | null;
+        };
+        /**
+         * DisputeOut
+         * @description What people disagree on.
+         */
+        DisputeOut: {
+            /** Query Id */
+            query_id: number;
+            /** Query */
+            query: string;
+            /** Description */
+            description: string;
+            /** Left */
+            left: number;
+            /** Right */
+            right: number;
+            /** Sides */
+            sides: components["schemas"]["Side"][];
+            /** Votes */
+            votes: components["schemas"]["VoteOut"][];
+            /** Choices */
+            choices: string[];
+        };
         /**
          * DocumentOut
          * @description A document as the project shows it, with the words to highlight; what it hides is empty.
@@ -130,6 +205,46 @@ export interface components {
             length: number;
         };
         /**
+         * ExampleAnswerIn
+         * @description An answer to an example.
+         */
+        ExampleAnswerIn: {
+            /** Choice */
+            choice: string;
+        };
+        /**
+         * ExampleAnswerOut
+         * @description Whether an answer is right, what is, and why.
+         */
+        ExampleAnswerOut: {
+            /** Correct */
+            correct: boolean;
+            /** Answer */
+            answer: string;
+            /** Choice */
+            choice: string;
+            /** Explanation */
+            explanation: string;
+        };
+        /**
+         * ExampleOut
+         * @description An example to answer.
+         */
+        ExampleOut: {
+            /** Id */
+            id: number;
+            /** Query Id */
+            query_id: number;
+            /** Query */
+            query: string;
+            /** Description */
+            description: string;
+            /** Sides */
+            sides: components["schemas"]["Side"][];
+            /** Choices */
+            choices: string[];
+        };
+        /**
          * FieldOut
          * @description A field of a document, and how to show it.
          */
@@ -159,6 +274,17 @@ export interface components {
          * @enum {string}
          */
         Mode: "pairs" | "grades" | "rankings";
+        /**
+         * NextDisputeOut
+         * @description A disagreement, if one waits.
+         */
+        NextDisputeOut: {
+            dispute: components["schemas"]["DisputeOut"] | null;
+            /** Left */
+            left: number;
+            /** Checking */
+            checking: boolean;
+        };
         /**
          * NextOut
          * @description A task, or why there is none.
@@ -199,6 +325,25 @@ export interface components {
              * @default []
              */
             after: string[];
+        };
+        /**
+         * OwnTrainingOut
+         * @description How far one is oneself, and the next example.
+         */
+        OwnTrainingOut: {
+            /** Total */
+            total: number;
+            /** Answered */
+            answered: number;
+            /** Correct */
+            correct: number;
+            /** Pass Mark */
+            pass_mark: number;
+            /** State */
+            state: string | null;
+            /** May Judge */
+            may_judge: boolean;
+            example: components["schemas"]["ExampleOut"] | null;
         };
         /**
          * Progress
@@ -311,6 +456,34 @@ export interface components {
             renew_seconds: number;
         };
         /**
+         * TraineeOut
+         * @description An assessor, and what came of their training.
+         */
+        TraineeOut: {
+            /** User */
+            user: number;
+            /** Name */
+            name: string;
+            /** State */
+            state: string | null;
+            /** Correct */
+            correct: number;
+            /** Answered */
+            answered: number;
+        };
+        /**
+         * TrainingOut
+         * @description A project's training.
+         */
+        TrainingOut: {
+            /** Examples */
+            examples: number;
+            /** Pass Mark */
+            pass_mark: number;
+            /** People */
+            people: components["schemas"]["TraineeOut"][];
+        };
+        /**
          * UndoRequest
          * @description Take an answer back, by default the last.
          */
@@ -342,6 +515,18 @@ export interface components {
             input?: unknown;
             /** Context */
             ctx?: Record<string, never>;
+        };
+        /**
+         * VoteOut
+         * @description An earlier answer; its author is not named.
+         */
+        VoteOut: {
+            /** Answer */
+            answer: string;
+            /** Choice */
+            choice: string;
+            /** Reason */
+            reason: string | null;
         };
     };
     responses: never;

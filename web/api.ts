@@ -3,14 +3,19 @@
 import type { components } from "./api-types";
 import { gettext } from "./messages";
 
-type Schemas = components["schemas"];
+export type Schemas = components["schemas"];
 
 export type DocumentRef = Schemas["DocumentRef"];
 export type DocumentContent = Schemas["DocumentOut"];
-export type Task = Schemas["TaskOut"];
+/** A task; to one who decides a disagreement it comes with the earlier answers. */
+export type Task = Schemas["TaskOut"] & { votes?: Schemas["VoteOut"][] };
 export type Progress = Schemas["Progress"];
-export type NextResult = Schemas["NextOut"];
-export type AnswerResult = Schemas["AnswerOut"];
+export type NextResult = Omit<Schemas["NextOut"], "task"> & { task?: Task | null };
+/** What became of an answer; in training, with what is right. */
+export type AnswerResult = Omit<Schemas["AnswerOut"], "next"> & {
+  next: NextResult | null;
+  feedback?: Schemas["ExampleAnswerOut"];
+};
 /** An answer as the page keeps it; the client adds what is about the request. */
 export type Answer = Omit<Schemas["AnswerRequest"], "renews" | "more" | "after">;
 
@@ -45,6 +50,7 @@ export class Api {
   constructor(
     private readonly project: string,
     readonly csrf: string,
+    protected readonly mode: Task["mode"],
   ) {
     this.baseUrl = `/api/v1/projects/${project}`;
   }
@@ -86,7 +92,7 @@ export class Api {
       const some = references.slice(start, start + DOCUMENTS_PER_REQUEST);
       const named = some.map((reference) => `reference=${reference}`).join("&");
       const path = `/queries/${query}/documents?text=${text}&${named}`;
-      documents.push(...(await this.request<DocumentContent[]>(path, { method: "GET" })));
+      documents.push(...(await this.get<DocumentContent[]>(path)));
     }
     return documents;
   }
@@ -96,7 +102,11 @@ export class Api {
     return `${this.baseUrl}/queries/${query}/documents/${reference}/page`;
   }
 
-  private post<T>(path: string, body: object): Promise<T> {
+  protected get<T>(path: string): Promise<T> {
+    return this.request(path, { method: "GET" });
+  }
+
+  protected post<T>(path: string, body: object): Promise<T> {
     const headers = { "Content-Type": "application/json", "X-CSRF-Token": this.csrf };
     return this.request(path, { method: "POST", headers, body: JSON.stringify(body) });
   }
@@ -117,7 +127,7 @@ export class Api {
       // A proxy's error page is not JSON: then the server behind it is down as well.
       throw new NetworkError(String(error));
     }
-    if (status !== 200) {
+    if (status !== 200 && status !== 201) {
       const detail = (body as { detail?: unknown } | null)?.detail;
       throw new HttpError(status, String(detail ?? gettext("Error %(status)s.", { status })), retryAfter);
     }

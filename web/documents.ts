@@ -24,7 +24,18 @@ export class DocumentsView {
   private readonly template = part<HTMLTemplateElement>("documents-template");
   private current: PreparedTask | null = null;
 
-  constructor(private readonly api: Api) {}
+  constructor(private readonly api: Api) {
+    // What is laid out ahead has the room that it will have: all but what stands below it.
+    const work = this.stage.parentElement!;
+    const observer = new ResizeObserver(() => {
+      const below = bottom(work.lastElementChild!) - bottom(this.stage);
+      work.style.setProperty("--below", `${below}px`);
+    });
+    for (const element of work.children) observer.observe(element);
+    addEventListener("resize", () => {
+      for (const element of this.stage.querySelectorAll<HTMLElement>("[data-shown]")) stack(element);
+    });
+  }
 
   /** The sides of the task that is shown. */
   get panes(): HTMLElement[] {
@@ -46,14 +57,14 @@ export class DocumentsView {
       task.mode === "rankings"
         ? task.sides.map((side, index) => this.loadRanking(task, panes[index]!, side.documents))
         : [this.loadDocuments(task, panes, titles)];
-    const loaded = Promise.all(loading).then(() => undefined);
+    const loaded = Promise.all(loading).then(() => stack(element));
     return { task, element, loaded, titles };
   }
 
   show(prepared: PreparedTask): void {
     if (this.current && this.current !== prepared) this.current.element.remove();
     this.current = prepared;
-    prepared.element.className = "documents";
+    prepared.element.classList.replace("ahead", "documents");
     prepared.element.inert = false;
   }
 
@@ -185,6 +196,15 @@ export class DocumentsView {
       }
     }
   }
+}
+
+const bottom = (element: Element): number => element.getBoundingClientRect().bottom;
+
+/** On narrow screens: show both documents, one below the other, if they are short enough. */
+function stack(element: HTMLElement): void {
+  element.classList.add("stacked");
+  const fits = element.scrollHeight <= element.clientHeight && !element.querySelector("iframe");
+  element.classList.toggle("stacked", fits);
 }
 
 const panesOf = (element: HTMLElement): HTMLElement[] => [

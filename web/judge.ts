@@ -4,11 +4,11 @@ import { ActivityTimer, formatDuration, idleTimeout } from "./activity-timer";
 import { AheadTasks } from "./ahead";
 import {
   type AnswerResult,
-  Api,
   HttpError,
   isRetryable,
   type NextResult,
   type Progress,
+  type Schemas,
   type Task,
 } from "./api";
 import { Backoff } from "./backoff";
@@ -16,16 +16,19 @@ import { askComment, askSkipReason, askStillThere, openDialog } from "./dialogs"
 import { DocumentsView, type PreparedTask } from "./documents";
 import { announce, createElement, hideNotice, part, randomUuid, showNotice } from "./dom";
 import { bindShortcuts, returnFocusFromFrames } from "./keyboard";
-import { gettext } from "./messages";
+import { gettext, ngettext } from "./messages";
 import { Outbox, type QueuedAnswer } from "./outbox";
 import { Questions } from "./questions";
 import { Screens } from "./screens";
 import { SeenDocuments } from "./seen";
+import { type Surface, apiOf } from "./surfaces";
 import { Sender, type SenderListener } from "./sender";
 import { tabId } from "./tab-id";
 
-/** Nobody reads two documents this fast: an earlier key press was meant for the previous task. */
+/** Nobody reads two documents this fast: an earlier key press is taken only after this time. */
 const ANSWER_DELAY_MS = 250;
+/** The same answer again within this time is a key that bounced, or a double click. */
+const DOUBLE_PRESS_MS = 150;
 /** How long to wait for the server before the page says that an answer is not sent yet. */
 const SLOW_RESPONSE_MS = 600;
 /** How often to ask for a task while there is none. */
@@ -36,19 +39,30 @@ const RENEWAL_RETRY_SECONDS = 5;
 /** The server takes no longer reason. */
 const LONGEST_REASON = 2000;
 
-type PageData = Record<"project" | "account" | "csrf", string>;
+type ExampleAnswer = Schemas["ExampleAnswerOut"];
+
+type PageData = Record<"project" | "account" | "csrf", string> & {
+  surface: Surface;
+  mode: Task["mode"];
+};
 
 class JudgingPage implements SenderListener {
   private readonly data = part("judge").dataset as PageData;
   private readonly tab = tabId();
-  private readonly api = new Api(this.data.project, this.data.csrf);
-  private readonly outbox = new Outbox(localStorage, this.data.project, this.data.account);
+  private readonly surface = this.data.surface;
+  private readonly api = apiOf(this.surface, this.data.project, this.data.csrf, this.data.mode);
+  private readonly outbox = new Outbox(
+    localStorage,
+    this.surface,
+    this.data.project,
+    this.data.account,
+  );
   private readonly sender = new Sender(this.outbox, this.api, this.tab, this);
   private readonly documents = new DocumentsView(this.api);
   private readonly ahead = new AheadTasks(this.api, this.tab, this.documents);
   private readonly seen = new SeenDocuments(() => this.acceptIfReady());
   private readonly questions = new Questions();
-  private readonly screens = new Screens();
+  private readonly screens = new Screens(this.surface);
   private readonly timer = new ActivityTimer();
   private readonly backoff = new Backoff();
 
@@ -56,6 +70,13 @@ class JudgingPage implements SenderListener {
   private announcedQuery: number | null = null;
   /** Whether the task's documents have been readable for long enough to answer. */
   private isReadable = false;
+  /** When the task's documents were loaded and shown; infinite before. */
+  private legibleAt = Infinity;
+  /** What was answered before the task accepts it. */
+  private earlyChoice: string | null = null;
+  private lastChoice = "";
+  /** What comes after the feedback that is shown, once the person continues. */
+  private afterFeedback: NextResult | null = null;
   /** When the lease of the task was last granted or renewed. */
   private renewedAt = 0;
   private renewing = false;
@@ -64,6 +85,8 @@ class JudgingPage implements SenderListener {
   /** What the person wrote about the task, sent with their answer. */
   private comment = "";
   private undoing = false;
+  /** What this page's person did since it was opened. */
+  private readonly shift = { judged: 0, seconds: 0, queries: 0 };
   private justSaved = false;
   /** The latest request for a task: responses to earlier ones are ignored. */
   private requestNumber = 0;
@@ -110,6 +133,7 @@ class JudgingPage implements SenderListener {
     if (command === "pause") this.setBreak(!onBreak);
     else if (command === "help" || command === "guidelines") openDialog(`${command}-dialog`);
     else if (command === "close-notice") hideNotice();
+    else if (command === "continue") this.leaveFeedback();
     else if (command === "check-again") void this.requestTask();
     else if (command === "reload") location.reload();
     else if (onBreak) return;
@@ -125,15 +149,16 @@ class JudgingPage implements SenderListener {
 
   private keepComment(comment: string): void {
     this.comment = comment;
-    if (comment) showNotice(gettext("Your comment will be saved with your answer."));
+    if (comment) showNotice(gettext("Your comment will be saved with your judgment."));
     else hideNotice();
   }
 
   private answer(choice: string, reason: string | null): void {
     const task = this.task;
     if (!task || this.screens.current !== "task" || this.undoing) return;
-    if (choice !== "skip" && !this.acceptsVerdict()) return;
+    if (choice !== "skip" && !this.accepts(choice)) return;
     this.task = null;
+    this.lastChoice = choice;
     this.markChoice(choice);
     hideNotice();
     delete part("task").dataset.accepts;
@@ -153,14 +178,23 @@ class JudgingPage implements SenderListener {
     this.sender.send();
   }
 
-  /** Whether a verdict would be taken now; if not, a notice says why, unless it is too early. */
-  private acceptsVerdict(): boolean {
-    if (!this.isReadable) return false;
+  /** Whether a judgment is taken now; if not, a notice says why, or it is kept for a moment. */
+  private accepts(choice: string): boolean {
+    if (!this.isReadable) {
+      const age = performance.now() - this.legibleAt;
+      if (age < 0) {
+        showNotice(gettext("The documents are still loading."));
+      } else if (choice !== this.lastChoice || age > DOUBLE_PRESS_MS) {
+        this.earlyChoice = choice;
+        this.markChoice(choice);
+      }
+      return false;
+    }
     const unseen = this.seen.missing;
     if (unseen !== null) {
       showNotice(
         gettext(
-          "Look at the document “%(side)s” first: a verdict needs both to have been seen.",
+          "Look at the document “%(side)s” first: a judgment needs both to have been seen.",
           { side: unseen },
         ),
       );
@@ -176,7 +210,7 @@ class JudgingPage implements SenderListener {
   private async undo(): Promise<void> {
     if (this.undoing) return;
     if (this.outbox.list().length) {
-      showNotice(gettext("Your last answer has not been sent yet. You can undo it once it has."));
+      showNotice(gettext("Your last judgment has not been sent yet. You can undo it once it has."));
       return;
     }
     // Requests with the same token are one undo, however often they are sent.
@@ -189,13 +223,14 @@ class JudgingPage implements SenderListener {
         const next = await this.api.undo(token, this.tab, answer);
         this.answeredTokens.pop();
         this.undoing = false;
+        this.shift.judged = Math.max(this.shift.judged - 1, 0);
         this.ahead.clear(false); // the server released what this tab held
         this.showNext(next);
-        showNotice(gettext("Your last answer was undone."));
+        showNotice(gettext("Your last judgment was undone."));
         return;
       } catch (error) {
         if (isRetryable(error)) {
-          showNotice(gettext("Could not reach the server. Trying again to undo your answer…"));
+          showNotice(gettext("Could not reach the server. Trying again to undo your judgment…"));
           await this.backoff.wait();
           continue;
         }
@@ -214,6 +249,7 @@ class JudgingPage implements SenderListener {
   private setBreak(start: boolean): void {
     if (start && this.screens.current === "task") {
       this.timer.pause("break");
+      this.showSummary();
       this.screens.show("break");
     } else if (!start) {
       this.timer.resume("break");
@@ -268,16 +304,27 @@ class JudgingPage implements SenderListener {
   onSent(answer: QueuedAnswer, result: AnswerResult): void {
     if (answer.tab === this.tab) this.answeredTokens.push(answer.token);
     if (!this.task) this.justSaved = true;
+    if (answer.choice !== "skip" && !result.repeated) {
+      this.shift.judged += 1;
+      this.shift.seconds += answer.seconds;
+    }
+    if (result.finished) {
+      this.shift.queries += 1;
+      this.screens.showFinished();
+    }
+    if (result.feedback && part("task").dataset.shows === answer.token) {
+      this.showFeedback(result.feedback);
+    }
     if (!result.late && !result.counts && !result.repeated) {
       showNotice(
-        gettext("You already answered this, perhaps in another tab. Your first answer counts."),
+        gettext("You already judged this, perhaps in another tab. Your first judgment counts."),
       );
     } else if (result.late && !result.repeated) {
       showNotice(
         result.counts
-          ? gettext("Your answer arrived late but still counts.")
+          ? gettext("Your judgment arrived late but still counts.")
           : gettext(
-              "Your answer arrived late, after the task had gone to someone else. It was saved but does not count.",
+              "Your judgment arrived late, after the task had gone to someone else. It was saved but does not count.",
             ),
       );
     }
@@ -292,7 +339,7 @@ class JudgingPage implements SenderListener {
   }
 
   onDropped(problem: string): void {
-    showNotice(gettext("An answer was rejected. %(problem)s", { problem }));
+    showNotice(gettext("A judgment was rejected. %(problem)s", { problem }));
   }
 
   onStuck(reason: "sign-in" | "out-of-date"): void {
@@ -301,8 +348,40 @@ class JudgingPage implements SenderListener {
     this.screens.show(reason);
   }
 
+  /** Say whether an example was answered right, beside its documents. */
+  private showFeedback({ correct, choice, explanation }: ExampleAnswer): void {
+    this.cancelScheduled();
+    this.screens.show("task");
+    for (const button of document.querySelectorAll<HTMLElement>("[data-choice]")) {
+      button.classList.toggle("right", button.dataset.choice === choice);
+    }
+    const box = part("feedback");
+    box.className = `notice feedback ${correct ? "good" : "warn"}`;
+    const answer = choiceLabel(choice);
+    part("feedback-title").textContent = correct
+      ? gettext("Correct: %(answer)s", { answer })
+      : gettext("Not quite: %(answer)s", { answer });
+    part("feedback-text").textContent = explanation;
+    box.hidden = false;
+    const button = part<HTMLButtonElement>("continue");
+    button.dataset.key = "Enter";
+    button.focus({ preventScroll: true });
+  }
+
+  private leaveFeedback(): void {
+    const next = this.afterFeedback;
+    if (!next) return; // it has not come yet
+    this.afterFeedback = null;
+    part("feedback").hidden = true;
+    delete part("continue").dataset.key;
+    part("task").focus({ preventScroll: true });
+    this.showNext(next);
+  }
+
   onNext(next: NextResult | null, ahead: boolean): void {
-    if (next === null) {
+    if (next && !part("feedback").hidden) {
+      this.afterFeedback = next;
+    } else if (next === null) {
       this.ahead.clear(true); // the project is paused
       void this.requestTask();
     } else if (!this.task && (next.task || !ahead)) {
@@ -316,7 +395,7 @@ class JudgingPage implements SenderListener {
   onEmpty(): void {
     this.screens.showSaveState(this.answeredTokens.length ? "saved" : "none");
     if (this.task) this.fillAhead();
-    else if (this.screens.isBetweenTasks) void this.requestTask();
+    else if (part("feedback").hidden && this.screens.isBetweenTasks) void this.requestTask();
   }
 
   heldTokens(): string[] {
@@ -373,7 +452,8 @@ class JudgingPage implements SenderListener {
     this.documents.clear();
     this.ahead.clear(true);
     const problems = next.problems.map((problem) => createElement("li", {}, problem));
-    part("problems").replaceChildren(...problems);
+    document.querySelector('[data-part="problems"]')?.replaceChildren(...problems);
+    this.showSummary(next.state === "done" ? next.problems : []);
     this.screens.show(next.state);
     // Other people's answers and new queries can bring work at any time.
     const delay = next.state === "wait" ? next.wait_seconds * 1000 : POLL_INTERVAL_MS;
@@ -381,6 +461,28 @@ class JudgingPage implements SenderListener {
       if (document.hidden) this.requestWhenVisible = true;
       else void this.requestTask();
     });
+  }
+
+  /** Say what was done since the page was opened, or what came of the training. */
+  private showSummary(given: string[] = []): void {
+    const { judged, seconds, queries } = this.shift;
+    const parts = [...given];
+    if (judged && !given.length && this.surface === "judging") {
+      const time = formatDuration(seconds);
+      parts.push(
+        ngettext(
+          "%(count)s judgment in %(time)s since you opened this page.",
+          "%(count)s judgments in %(time)s since you opened this page.",
+          judged,
+          { time },
+        ),
+      );
+      if (queries) parts.push(ngettext("%(count)s query finished.", "%(count)s queries finished.", queries));
+    }
+    for (const element of document.querySelectorAll<HTMLElement>("[data-summary]")) {
+      element.textContent = parts.join(" ");
+      element.hidden = parts.length === 0;
+    }
   }
 
   private fillAhead(): void {
@@ -397,6 +499,8 @@ class JudgingPage implements SenderListener {
     this.markChoice(null);
     this.task = task;
     this.isReadable = false;
+    this.legibleAt = Infinity;
+    this.earlyChoice = null;
     delete part("task").dataset.accepts;
     this.renewedAt = performance.now();
     if (progress) this.screens.showQueryProgress(progress);
@@ -405,6 +509,7 @@ class JudgingPage implements SenderListener {
     part("query").classList.toggle("changed", changed && this.announcedQuery !== null);
     part("description").textContent = task.description;
     part("description").hidden = !task.description;
+    if (task.votes) showVotes(task.votes);
     this.documents.show(prepared);
     this.showSide("0");
     this.screens.show("task");
@@ -416,9 +521,12 @@ class JudgingPage implements SenderListener {
       if (this.task !== task) return;
       this.announceTask(task, prepared.titles);
       this.timer.restart(); // loading time does not count
+      this.legibleAt = performance.now();
       setTimeout(() => {
-        if (this.task === task) this.isReadable = true;
+        if (this.task !== task) return;
+        this.isReadable = true;
         this.acceptIfReady();
+        if (this.earlyChoice) this.answer(this.earlyChoice, null);
       }, ANSWER_DELAY_MS);
     });
   }
@@ -442,6 +550,7 @@ class JudgingPage implements SenderListener {
   private markChoice(choice: string | null): void {
     for (const button of document.querySelectorAll<HTMLElement>("[data-choice]")) {
       button.classList.toggle("chosen", button.dataset.choice === choice);
+      button.classList.remove("right");
     }
   }
 
@@ -449,7 +558,7 @@ class JudgingPage implements SenderListener {
 
   private onTick(): void {
     this.showTime();
-    if (!this.task || this.screens.current !== "task") return;
+    if (!this.task || this.screens.current !== "task" || this.surface !== "judging") return;
     const documents = this.task.sides.flatMap((side) => side.documents);
     const characters = documents.reduce((total, { length }) => total + length, 0);
     if (this.timer.idleSeconds > idleTimeout(characters)) {
@@ -513,6 +622,21 @@ class JudgingPage implements SenderListener {
   private cancelScheduled(): void {
     clearTimeout(this.scheduled);
   }
+}
+
+/** What the button of a choice says. */
+const choiceLabel = (choice: string): string =>
+  document.querySelector(`[data-choice="${CSS.escape(choice)}"] span`)?.textContent ?? choice;
+
+/** Show what people answered on whose disagreement this is; nobody is named. */
+function showVotes(votes: NonNullable<Task["votes"]>): void {
+  const lines = votes.map(({ choice, reason }, index) => {
+    const answer = choiceLabel(choice);
+    const line = gettext("Assessor %(number)s: %(answer)s", { number: index + 1, answer });
+    const comment = reason ? [" – ", createElement("q", { dir: "auto" }, reason)] : [];
+    return createElement("li", {}, line, ...comment);
+  });
+  part("votes").replaceChildren(...lines);
 }
 
 new JudgingPage().start();

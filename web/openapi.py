@@ -6,10 +6,14 @@ import json
 
 from fastapi.openapi.utils import get_openapi
 
-from podium.studio.web.routes import documents, judging
+from podium.studio.web.routes import documents, judging, quality
 
 if __name__ == "__main__":
-    routes = [*judging.routes.api.routes, *documents.routes.api.routes]
+    routes = [
+        *judging.routes.api.routes,
+        *documents.routes.api.routes,
+        *quality.routes.api.routes,
+    ]
     document = get_openapi(title="Podium Studio", version="1", routes=routes)
     # The page uses the types of requests and responses, not those of paths and operations.
     print(json.dumps({**document, "paths": {}}))

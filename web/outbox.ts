@@ -2,7 +2,8 @@
  * Answers that the server has not confirmed yet, stored in this browser.
  *
  * Each answer has its own storage key, so that tabs never overwrite each other's. The key contains
- * project and account, so that nobody sends the answers of whoever used this browser before.
+ * what the page is used for, the project and the account, so that nobody sends the answers of someone
+ * who used this browser before.
  */
 
 import type { Answer } from "./api";
@@ -19,10 +20,12 @@ export class Outbox {
 
   constructor(
     private readonly storage: Storage,
+    surface: string,
     project: string,
     account: string,
   ) {
-    this.prefix = `podium.answers.${project}.${account}.`;
+    const kind = surface === "judging" ? "answers" : surface;
+    this.prefix = `podium.${kind}.${project}.${account}.`;
   }
 
   put(answer: QueuedAnswer): void {

@@ -28,7 +28,7 @@ export function resultFields({ fields, terms }: DocumentContent): HTMLElement | 
       snippet.append(highlightTerms(text, terms));
       facts.append(snippet);
     } else if (role === "price") {
-      facts.append(createElement("p", { className: "price", dir: "auto" }, `${text} ${label}`.trim()));
+      facts.append(createElement("p", { className: "price", dir: "auto" }, text));
     } else {
       const before = label ? [createElement("span", { className: "muted" }, `${label} `)] : [];
       facts.append(createElement("p", { className: "tag", dir: "auto" }, ...before, text));

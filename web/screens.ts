@@ -3,6 +3,10 @@
 import type { NextResult, Progress } from "./api";
 import { announce, part } from "./dom";
 import { gettext, ngettext } from "./messages";
+import type { Surface } from "./surfaces";
+
+/** How long it is shown that a query is finished. */
+const FINISHED_MS = 4000;
 
 export type Screen =
   | NextResult["state"]
@@ -18,13 +22,17 @@ export class Screens {
   private readonly elements = [...document.querySelectorAll<HTMLElement>("[data-screen]")];
   current: Screen = "loading";
 
+  constructor(private readonly surface: Surface) {}
+
   show(screen: Screen): void {
     const changed = screen !== this.current;
     this.current = screen;
     for (const element of this.elements) element.hidden = element.dataset.screen !== screen;
     if (changed && screen !== "task") {
       const shown = this.elements.find((element) => element.dataset.screen === screen)!;
-      shown.focus({ preventScroll: true });
+      // Enter does what there is to do.
+      const button = shown.querySelector<HTMLElement>(".button, button");
+      (button ?? shown).focus({ preventScroll: true });
       announce(shown.querySelector("h2")?.textContent ?? "");
     }
   }
@@ -39,15 +47,26 @@ export class Screens {
     const bar = part<HTMLProgressElement>("progress");
     bar.max = query_judged + Math.max(left, 1);
     bar.value = query_judged;
-    part("query-left").textContent = gettext("about %(count)s left", { count: left });
+    part("query-left").textContent =
+      this.surface === "judging"
+        ? gettext("about %(count)s left", { count: left })
+        : gettext("%(count)s left", { count: left });
   }
 
   /** Show how much the person has judged. */
   showTotals({ judged, seconds }: Progress): void {
+    if (this.surface !== "judging") return;
     part("judged").textContent = ngettext("%(count)s judged", "%(count)s judged", judged);
     part("average").textContent = judged
       ? gettext("by you, %(seconds)s s each", { seconds: Math.round(seconds / judged) })
       : gettext("by you");
+  }
+
+  /** Show for a moment that nothing is left of a query. */
+  showFinished(): void {
+    const badge = part("finished");
+    badge.textContent = gettext("Query finished");
+    setTimeout(() => (badge.textContent = ""), FINISHED_MS);
   }
 
   /** Show whether answers are saved, or how many have not been sent. */

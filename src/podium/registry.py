@@ -1,4 +1,4 @@
-"""Registries of named objects that users can extend: losses, rankers, formats, algorithms."""
+"""Registries of named objects that users can extend: losses, formats, export targets and more."""
 
 from __future__ import annotations
 
@@ -94,6 +94,8 @@ def same_definition(first: Any, second: Any) -> bool:
     if is_dataclass(first) and type(first) is type(second):
         names = [field.name for field in fields(first)]
         return all(same_definition(getattr(first, name), getattr(second, name)) for name in names)
+    if hasattr(first, "__dict__") and not callable(first):
+        return same_definition(type(first), type(second)) and bool(vars(first) == vars(second))
     return bool(first == second)
 
 

@@ -40,7 +40,7 @@ _MOST_RANGES = 256
 
 # Below some thousand rows the overhead of a thread costs more than the work.
 _LEAST_ROWS = 4096
-# A range costs some calls from Python: with so many rows, a hundredth of the work.
+# A range costs some calls from Python: at this number of rows, a hundredth of the work.
 _LONG_RANGE = 1 << 16
 _RANGES_PER_THREAD = 4
 

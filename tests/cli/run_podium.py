@@ -39,7 +39,7 @@ def read_terminal(terminal: int) -> bytes:
     while True:
         try:
             piece = os.read(terminal, 4096)
-        except OSError:  # how Linux tells the end of a terminal
+        except OSError:  # how Linux reports the end of a terminal
             break
         if not piece:
             break

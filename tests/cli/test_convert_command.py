@@ -179,7 +179,7 @@ def test_progress_is_shown_on_a_terminal_only(source: Path) -> None:
     assert code == 0
     assert output == source.read_bytes()
     assert b"Converting" in seen
-    # `succeed` holds that nothing is printed where standard error is no terminal.
+    # `succeed` holds that nothing is printed where standard error is not a terminal.
     assert succeed("convert", source, "-", "--to", "letor").encode() == output
 
 

@@ -67,7 +67,7 @@ def test_measures_of_preferences(folder: Path) -> None:
 
 
 def test_estimates_are_those_of_sessions_with_all_verdicts() -> None:
-    """Of a pair that was judged several times, every verdict counts, whoever gave it."""
+    """Every verdict on a pair counts, whoever gave it."""
     verdicts = [1, -1, -1, 1]
     preferences = Preferences.from_columns(["q"] * 4, ["a", "a", "a", "c"], ["b"] * 4, verdicts)
     log = [

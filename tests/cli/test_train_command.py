@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -99,6 +100,22 @@ def test_a_file_with_columns_in_another_order_gets_the_same_scores() -> None:
     write_parquet(data.select_features(names[1:4]), "narrow.parquet")
     assert "missing: bm25, links, spam" in fail("predict", "named", "narrow.parquet")
     assert "only numbers in the data" in fail("predict", "named", "held.txt")
+
+
+@pytest.mark.filterwarnings("default:the column 'score'")
+@pytest.mark.usefixtures("folder")
+def test_a_column_score_is_a_feature_and_said_to_be_one() -> None:
+    names = ("score", "clicks", "age", "length", "links", "spam")
+    write_parquet(replace(made_up(), feature_names=names), "score.parquet")
+    arguments = ("train", "score.parquet", "scored", "-s", "linear")
+    message = "the column 'score' is a feature here"
+    done = podium(*arguments, "--json")
+    assert f"Warning: {message}" in done.stderr.decode()
+    (warning,) = json.loads(done.stdout)["warnings"]
+    assert warning.startswith(message)
+    write_parquet(replace(made_up(), feature_names=("s", *names[1:])), "other.parquet")
+    done = podium("train", "other.parquet", *arguments[2:], "--json")
+    assert json.loads(done.stdout)["warnings"] == []
 
 
 @pytest.mark.usefixtures("folder")

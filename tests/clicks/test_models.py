@@ -121,7 +121,7 @@ def test_the_likelihood_is_the_sum_over_all_that_was_not_seen(tmp_path: Path) ->
 
 
 def test_moved_documents_give_the_ratio_of_their_clicks(tmp_path: Path) -> None:
-    """Of two ranks, shown equally often, examination is the ratio of clicks of what moved."""
+    """Examination of two ranks shown equally often is the ratio of clicks on what moved."""
     searches = [("q", "ab", [1, 0])] * 30 + [("q", "ba", [0, 1])] * 12 + [("q", "ba", [0, 0])] * 18
     searches += [("stays", "xy", [1, 0])] * 50
     model = fit_clicks(log_of(tmp_path, searches), "pbm")

@@ -87,7 +87,7 @@ def test_without_evidence_clicks_are_taken_as_they_are(swapped: ClickLog) -> Non
     assert "nobody judged" in result.left_out["people"]
     few = Judgments.from_columns(["0"] * SIZE + ["1"] * SIZE, IDS[: 2 * SIZE], Y[: 2 * SIZE])
     assert train_on_clicks(RANKER, UNLABELED, swapped, people=few).comparison is None
-    # Judgments without any relation to the documents are no evidence for anything.
+    # Judgments without any relation to the documents prove nothing.
     noise = Judgments.from_columns(
         DATA.query_id_of_row(), IDS, np.random.default_rng(7).integers(0, 3, len(X))
     )

@@ -83,7 +83,7 @@ def test_what_is_no_plain_value_is_refused(tmp_path: Path) -> None:
 
 def odd(number: int) -> dict[Any, Any]:
     if number == 3:
-        raise ValueError("bytes that are no text: \udcff")
+        raise ValueError("bytes that are not text: \udcff")
     return {0: {"large": 2**70}, 1: {1: "a", "b": 2}, 2: {"text": "\udcff"}}[number]
 
 
@@ -163,9 +163,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what runs
 from podium.cluster import grid, sweep
 from benchmarks._cluster_data import nap
 tasks = grid(number=list(range(200)), seconds=[0.05])
-def told(progress):
+def show(progress):
     print(progress.done, flush=True)
-sweep(nap, tasks, results=sys.argv[1], progress=told)
+sweep(nap, tasks, results=sys.argv[1], progress=show)
 """
 
 

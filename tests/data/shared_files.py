@@ -1,4 +1,4 @@
-"""Where the real data sets lie that tests read and that are no part of the project."""
+"""Where the real data sets lie that tests read and that are not part of the project."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A TCP proxy before an engine that hangs, refuses or delays what it is told to."""
+"""A TCP proxy before an engine that hangs, refuses or delays what the test asks it to."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Fault:
 
 @dataclass
 class FaultyProxy:
-    """A proxy and what it is told to do.
+    """A proxy and its faults.
 
     Attributes:
         url: Its address, with the path of the engine's.

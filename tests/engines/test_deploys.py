@@ -305,7 +305,7 @@ def test_who_switches_second_is_refused(shop, old, new, tmp_path):
 
 
 def test_two_who_switch_at_once_leave_a_model(shop, old, new, tmp_path):
-    """Between the last look and the request is no lock: the second one wins.
+    """Nothing is locked between the last look and the request: the second one wins.
 
     Solr counts the changes, so there it is noticed.
     """
@@ -505,7 +505,7 @@ def test_the_commands_deploy_list_switch_roll_back_and_delete(shop, old, new):
 
 
 def test_solr_that_cannot_save_a_model_keeps_those_that_it_has(solr_9, tmp_path):
-    """It forgets them, and is told to read them again."""
+    """It forgets them, and is asked to read them again."""
     shop = RankedShop("solr", solr_9.core, "9.2", next(NAMES), solr_9.core)
     shop.fill()
     old = ranked_export(shop, tmp_path / "old", [1.0, 0.2])

@@ -236,7 +236,7 @@ def test_a_set_that_others_upload_meanwhile_never_answers(shop, model):
 
 
 def test_a_query_that_the_engine_refuses_is_refused_by_search_and_log(shop, model, tmp_path):
-    """Candidates have a number of clicks, and words are no numbers."""
+    """Candidates have a number of clicks, and words are not numbers."""
     path = tmp_path / "clicks.toml"
     path.write_text(
         DEFINITIONS.replace(

@@ -1,4 +1,4 @@
-"""Servers of the tests: they tell why they did not start, and end with the tests."""
+"""Servers of the tests: they say why they did not start, and end with the tests."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ def lightgbm_scores(**data: Any) -> np.ndarray:
     return np.asarray(lightgbm.train(parameters, rows, 4).predict(X, raw_score=True))
 
 
-# Of documents with equal scores, Podium has the worse first, LightGBM the first row.
+# Among equal scores, Podium has the worse document first, LightGBM the first row.
 UP = np.lexsort((Y, QID))
 
 

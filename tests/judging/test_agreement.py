@@ -179,7 +179,7 @@ def test_the_bootstrap_covers_the_truth():
 
 
 def test_samples_without_overlap_are_left_out():
-    """Of three pairs one was judged by one person: one sample in 27 is that pair three times."""
+    """One of three pairs was judged once: one sample in 27 has only that pair."""
     ballots = Ratings.from_table([[1, 1], [0, 1], [1, NAN]])
     interval = bootstrap_agreement(fleiss_kappa, ballots, draws=2000)
     assert interval.draws == pytest.approx(2000 * 26 / 27, abs=4 * np.sqrt(2000 * 26 / 27**2))

@@ -341,7 +341,7 @@ def test_a_model_that_likes_long_documents():
     lengths = [a.lengths[0] for a in answers]
     assert bias.value == pytest.approx(stats.spearmanr(lengths, excess).statistic)
     assert bias.low > 0.2
-    # Of a pair it is the longer one, in whichever order it was asked.
+    # A pair's longer document, in whichever order the pair was asked.
     pairs, votes = [], {"ann": {}}
     for number in range(40):
         longer_first = bool(number % 2)

@@ -121,7 +121,7 @@ def test_scores_make_a_prior_ranking(tmp_path, candidates):
         (["--from", "CANDIDATES", "--query", "q9"], "no query 'q9'"),
     ],
 )
-def test_mistakes_are_told(tmp_path, candidates, arguments, problem):
+def test_mistakes_are_reported(tmp_path, candidates, arguments, problem):
     given = [candidates if argument == "CANDIDATES" else argument for argument in arguments]
     done = run("judge", tmp_path / "s.jsonl", *given)
     assert done.returncode == 1
@@ -261,7 +261,7 @@ def test_the_names_on_the_command_line_are_those_of_the_package():
 
 
 def test_a_session_file_written_by_anyone_is_shown_without_obeying_it(tmp_path):
-    """Escape codes, markup, values of the wrong type: what is no text is left out."""
+    """Escape codes, markup, values of the wrong type: only text is kept."""
     path = tmp_path / "s.jsonl"
     evil = "\x1b]0;owned\x07\x1b[2J[red]tab\there\u202e"
     header = {

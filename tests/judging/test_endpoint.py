@@ -295,7 +295,7 @@ def test_waits_double_and_a_busy_endpoint_names_its_own(assess, connect, server)
     server.faults, server.retry_after = ["busy"], "40"
     endpoint = connect(wait=1.0, sleep=waits.append)
     assess(endpoint, rubric="grades").grade("d3")
-    assess(endpoint, rubric="grades").grade("d4")  # all wait, not only the one that was told
+    assess(endpoint, rubric="grades").grade("d4")  # all wait, not only the refused one
     assert len(waits) == 2
     assert all(25 < wait <= 40 for wait in waits)
     waits.clear()

@@ -41,7 +41,7 @@ def judge_all(session, outcome=lambda left, right: LEFT if left < right else RIG
 
 
 def check_history(seed):
-    """At any point of a history its log tells the same again, and so do a reordered log and one
+    """At any point of a history its log gives the same again, and so do a reordered log and one
     without what was taken back.
     """
     random = Random(seed)
@@ -290,7 +290,7 @@ def test_results_and_logs_become_data():
 
 
 def test_queries_of_which_nothing_was_judged_have_no_labels():
-    """A prior ranking is no judgment; what was taken back is none, and a mark is one."""
+    """A prior ranking and what was taken back do not count as judgments; a mark does."""
     untouched = Session(letters(3), 2, ordered=True)
     taken_back = Session(letters(3), 2, ordered=True, log=[Verdict("a", "b", LEFT), Undo(0)])
     rankings = Session(letters(3), 2, ordered=True, log=[SideBySide("old", "new", 1)])

@@ -99,7 +99,7 @@ def test_an_entry_names_items_and_entries_that_there_are(entry):
     with pytest.raises(DataError):
         session.add(entry)
     assert session.log == (Mark("a"),)
-    assert session.add(SideBySide("old", "new", 1)) == 1  # rankings are no items
+    assert session.add(SideBySide("old", "new", 1)) == 1  # rankings are not items
     assert session.add(Undo(0)) == 2
 
 
@@ -228,7 +228,7 @@ def test_what_is_known_of_a_pair_is_told_from_either_side():
 
 @pytest.mark.parametrize("better", ["x", "y"])
 def test_whom_the_others_contradict_counts_less_in_an_estimate(better):
-    """Of x and y there is one word each way: that of ann, and that of cem who errs elsewhere."""
+    """The pair x, y has one vote each way: ann's, and that of cem, who errs elsewhere."""
     items = ["d0", "d1", "d2", "d3", "x", "y"]
     log = []
     for index, left in enumerate(items[:4]):

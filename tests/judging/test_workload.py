@@ -17,7 +17,7 @@ def work(judgments, queries, overlap=None):
 
 
 def test_hours_are_students_prediction_interval():
-    """Of the sum of m more of what n were seen of: n x̄ ± t s sqrt(m + m²/n)."""
+    """Interval of the sum of m more values after n: n x̄ ± t s sqrt(m + m²/n)."""
     judgments, queries = [40, 44, 51, 39, 46], 30
     mean, spread = np.mean(judgments), np.std(judgments, ddof=1)
     swing = stats.t.ppf(0.95, df=4) * spread * np.sqrt(queries + queries**2 / 5)

@@ -227,7 +227,7 @@ def test_moved_queries_are_at_most_five_of_each_kind_by_size() -> None:
     assert result.against_baseline["RR"]["new"].moved == (0, 2)
     nothing = reciprocal_ranks("0110", "0110")
     assert nothing.against_baseline["RR"]["new"].moved == ()
-    # Of equal gains the first five queries, of equal losses the last.
+    # The first five of the queries with equal gains, the last of those with equal losses.
     letters = np.random.default_rng(0).choice(["01", "00", "11", "10"], 60)
     result = reciprocal_ranks(
         "".join(each[0] for each in letters), "".join(each[1] for each in letters)

@@ -20,7 +20,7 @@ print(len(compiled.buffer))
 
 
 def compilations(cache: Path) -> int:
-    """Of a process with a cache of its own: the package's own may hold compiled kernels."""
+    """In a process with an empty cache: the package's cache may hold compiled kernels."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "NUMBA_DISABLE_JIT": "0"}
     done = subprocess.run(
         [sys.executable, "-c", CODE], capture_output=True, text=True, check=True, env=environment

@@ -1,4 +1,4 @@
-"""Of measures that are losses, the system with the smaller value is ahead in every report."""
+"""For measures that are losses, the system with the smaller value is ahead in every report."""
 
 import numpy as np
 

@@ -33,7 +33,7 @@ needs_shared = pytest.mark.skipif(
 @pytest.mark.parametrize("one_sided", [False, True])
 @pytest.mark.parametrize(("difference", "queries"), [(0.01, 50), (0.05, 50), (0.02, 700)])
 def test_power_is_that_of_statsmodels(difference: float, queries: int, one_sided: bool) -> None:
-    # Of two sides, statsmodels counts significant differences of the wrong sign, too.
+    # With two sides, statsmodels counts significant differences of the wrong sign, too.
     sides = "larger"
     level = 0.05 if one_sided else 0.025
     expected = TTestPower().power(difference / 0.2, queries, level, alternative=sides)

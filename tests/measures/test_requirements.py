@@ -289,7 +289,7 @@ def test_queries_that_only_the_baseline_answers_are_not_left_out_in_silence() ->
     with pytest.raises(DataError, match=rf"'new' has no value for {by_tool.left_out} of the"):
         require(by_tool, "nDCG@5 >= baseline - 0.5")
     assert require(compare("nDCG@5", truth, systems), "nDCG@5 >= baseline - 0.6").shown
-    # Queries that the baseline lacks are no fault of the other system.
+    # Queries that the baseline lacks do not count against the other system.
     other = compare("nDCG@5", truth, {"old": part, "new": runs["s1"]}, conventions="trec_eval")
     assert other.left_out == by_tool.left_out
     assert require(other, "nDCG@5 >= baseline - 0.5").shown
@@ -610,7 +610,7 @@ def test_signs_may_be_those_of_a_text_processor() -> None:
     assert Requirement.parse("RR > baseline in kind=a\u2013b").value == "a\u2013b"
 
 
-def test_slices_that_were_not_compared_are_told() -> None:
+def test_slices_that_were_not_compared_are_reported() -> None:
     truth, runs = made_up(queries=40)
     comparison = compare("nDCG@5", truth, runs)
     language = {query: "de" if number < 20 else "en" for number, query in enumerate(truth)}

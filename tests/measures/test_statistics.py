@@ -42,9 +42,9 @@ def test_randomization_of_few_queries_is_exact(ours: np.ndarray, theirs: np.ndar
 
 
 def test_randomization_by_hand() -> None:
-    # Of 1 + 1 + 1 + 2 with all signs only the sums 5 and -5 are as far from 0: 2 of 16.
+    # Among ±1 ±1 ±1 ±2 only the sums 5 and -5 are as far from 0: 2 of 16.
     assert randomization(np.array([1.0, 1.0, 1.0, 2.0])) == 2 / 16
-    # Of 1 + 1 - 1 + 2 those of at least 3: 5, 3 (three ways), and their opposites.
+    # For 1 + 1 - 1 + 2, the sums of at least 3: 5, 3 (three ways), and their opposites.
     assert randomization(np.array([1.0, 1.0, -1.0, 2.0])) == 8 / 16
     # Queries without a difference take no part.
     assert randomization(np.array([0.0, 1.0, 1.0, 0.0, 1.0, 2.0, 0.0])) == 2 / 16
@@ -284,7 +284,7 @@ def test_other_levels_have_wider_and_narrower_intervals() -> None:
     for level in (0.8, 0.95, 0.99):
         expected = stats.ttest_1samp(sample, 0.0).confidence_interval(level)
         assert mean_interval(sample, level)[1:] == pytest.approx((expected.low, expected.high))
-    # Of two values the interval is known: Student's t with one degree of freedom.
+    # The interval of two values is known: Student's t with one degree of freedom.
     half = stats.t.ppf(0.975, 1) * abs(0.2 - 0.6) / 2
     assert mean_interval(np.array([0.2, 0.6])) == pytest.approx((0.4, 0.4 - half, 0.4 + half))
 
@@ -365,7 +365,7 @@ def test_wilcoxon_with_ties_is_exact_up_to_36_queries() -> None:
     exact = share_of_whole_numbers(ranks)
     assert result.p_values["wilcoxon"] == pytest.approx(exact, abs=1e-12)
     assert stats.wilcoxon(differences, method="approx").pvalue != pytest.approx(exact, abs=1e-12)
-    # Of one more, SciPy's normal approximation.
+    # With one value more, SciPy's normal approximation.
     more = np.append(differences, 0.1)
     result = paired_difference(more, np.zeros(37), tests=("wilcoxon",))
     expected = stats.wilcoxon(more, method="approx").pvalue

@@ -59,7 +59,7 @@ def every_type(labels, ideal, size, cut, rel, weights=(1.0, 0.5), least=1, binar
     """What is above a label, in all ways that a parameter can be written.
 
     Args:
-        weights: Of the first ranks,
+        weights: Weights of the first ranks,
             from the top.
         least: The least label.
     """
@@ -275,7 +275,7 @@ def test_many_orders_are_sampled_evenly_and_whatever_the_order_of_rows() -> None
     assert first.means["DecayedGain"] == pytest.approx(mean, abs=1e-12)
     again = evaluate(["DecayedGain", "pairs_in_order"], truth=generator.permutation(labels), **tied)
     assert again.means == first.means
-    # Of two different labels the first is the larger with probability 1/2, if it is above 0.
+    # The first of two different labels is the larger one with probability 1/2.
     lower = np.mean(
         [one > other for row, one in enumerate(labels) for other in np.delete(labels, row)]
     )

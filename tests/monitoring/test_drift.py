@@ -10,8 +10,7 @@ from scipy import stats
 
 from podium.errors import DataError
 from podium.monitoring import Sample, compare_samples
-from podium.monitoring.drift import stability_index
-from podium.monitoring.drift_html import drift_html
+from podium.monitoring.drift import drift_html, stability_index
 from tests.cli.run_podium import succeed
 
 NAMES = ("document", "query", "category", "sparse")

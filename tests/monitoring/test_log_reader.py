@@ -11,6 +11,7 @@ import pytest
 from podium.data import Dataset, read_parquet, write_parquet
 from podium.errors import DataError
 from podium.monitoring import Sample, read_ranking_log
+from podium.monitoring.log_reader import last_rankings
 from podium.rankers import LinearRanker
 from tests.cli.run_podium import fail, podium
 
@@ -117,9 +118,37 @@ def test_labels_are_joined_by_ids_with_spaces_in_compressed_logs(tmp_path):
     labels.write_text("query_id,document_id,label\nq 17,a b,3\nblue shoes,c,2\n")
     done = podium("features", "from-log", log, tmp_path / "data.parquet", "--labels", labels)
     data = read_parquet(tmp_path / "data.parquet", Dataset)
-    assert data.query_ids.to_pylist() == ["q 17", "blue shoes"]
-    assert data.labels.tolist() == [3, 0, 0, 2]
+    # The line of "q 17" that was complete is its last ranking: queries are in the order of these.
+    assert data.query_ids.to_pylist() == ["blue shoes", "q 17"]
+    assert data.labels.tolist() == [0, 2, 3, 0]
     assert "1 query without judgments is left out" in done.stderr.decode()
+
+
+def test_a_log_in_blocks_is_the_log_as_a_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr("podium.monitoring.log_reader._RANKINGS", 3)
+    lines = [
+        line(f"q{number % 8}", ["a", "b"], [1.0, 0.0], x=[number, None])
+        .replace("{", f'{{"time": "{number:02}", ', 1)
+        for number in range(20)
+    ]  # fmt: skip
+    lines.append(line("empty", [], [], x=[]))
+    # Two processes: what is later is in the file before.
+    (tmp_path / "rankings-1.jsonl").write_text("".join(lines[1::2]))
+    (tmp_path / "rankings-2.jsonl").write_text("".join(lines[::2]))
+    blocks = list(last_rankings(tmp_path))
+    assert [len(block) for block in blocks] == [3, 3, 2]
+    whole = read_ranking_log(tmp_path).dataset()
+    values = {query.id: query.features[0, 0] for block in blocks for query in block}
+    assert values == {query.id: query.features[0, 0] for query in whole}
+    assert values == {f"q{number % 8}": number for number in range(12, 20)}
+
+
+def test_labels_of_other_queries_write_nothing(log, tmp_path):
+    (tmp_path / "labels.qrels").write_text("other 0 b 3\n")
+    target = tmp_path / "data.parquet"
+    message = fail("features", "from-log", log, target, "--labels", tmp_path / "labels.qrels")
+    assert "none of the documents of 3 queries was judged" in message
+    assert not target.exists()
 
 
 def test_a_damaged_log_is_named(tmp_path):

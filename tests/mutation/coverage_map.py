@@ -135,7 +135,7 @@ class _Work:
         return {"seconds": plugin.seconds, "lines": lines, "read": self._digests(loaded)}
 
     def _digests(self, files: Iterable[str]) -> dict[str, str]:
-        # Of the copy, which is what was read: the project may have changed since.
+        # The copy's, which was read: the project may have changed since.
         return {
             file: hashlib.sha256((self.tree.root / file).read_bytes()).hexdigest()[:16]
             for file in files

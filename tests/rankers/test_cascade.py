@@ -51,7 +51,7 @@ def test_one_reranker_decides_alone() -> None:
         )
 
 
-def told(queries: int = 8, size: int = 6) -> Dataset:
+def noisy_votes(queries: int = 8, size: int = 6) -> Dataset:
     """Feature 0 is the label; features 1 and 2 are the same noise, so they outvote it together."""
     random = np.random.default_rng(5)
     labels = np.concatenate([random.permutation(size) for _ in range(queries)])
@@ -71,7 +71,7 @@ def voting(**settings: object) -> CascadeRanker:
 
 
 def test_weights_are_equal_without_validation_or_if_asked_for() -> None:
-    data = told()
+    data = noisy_votes()
     assert voting().fit(data).weights_.tolist() == [1 / 3] * 3
     equal = voting(weights="uniform", base_votes=True).fit(data, eval_set=data)
     assert equal.weights_.tolist() == [1 / 4] * 4
@@ -79,7 +79,7 @@ def test_weights_are_equal_without_validation_or_if_asked_for() -> None:
 
 @pytest.mark.parametrize("measure", ["nDCG@3", "RR"])
 def test_weights_are_proportional_to_each_voters_measure(measure: str) -> None:
-    data = told()
+    data = noisy_votes()
     ranker = voting(measure=measure, base_votes=True).fit(data, eval_set=data)
     values = [value_of(measure, data, data.features[:, column]) for column in (0, 1, 2, 1)]
     np.testing.assert_allclose(ranker.weights_, np.array(values) / sum(values))
@@ -87,7 +87,7 @@ def test_weights_are_proportional_to_each_voters_measure(measure: str) -> None:
 
 @pytest.mark.parametrize("measure", ["nDCG@6", "WKT(k=5)"])
 def test_tuned_weights_find_the_voter_that_is_right(measure: str) -> None:
-    data = told()
+    data = noisy_votes()
     before = voting().fit(data, eval_set=data)
     assert before.weights_[0] < 0.5  # the two that are wrong have the majority
     best = value_of(measure, data, data.labels)
@@ -100,7 +100,7 @@ def test_tuned_weights_find_the_voter_that_is_right(measure: str) -> None:
 
 def test_weights_are_not_proportional_to_a_measure_of_which_smaller_is_better() -> None:
     with pytest.raises(ArgumentError, match=r"WKT\(k=5\).*weights='tuned'"):
-        voting(measure="WKT(k=5)").fit(told(), eval_set=told())
+        voting(measure="WKT(k=5)").fit(noisy_votes(), eval_set=noisy_votes())
 
 
 def test_a_query_is_ranked_the_same_whatever_else_is_in_the_batch() -> None:
@@ -210,14 +210,14 @@ def test_the_ballot_is_rounded(vote_fraction: float, ordered: int) -> None:
 
 def test_a_fit_tells_each_ranker_that_is_done() -> None:
     steps: list[tuple[int, float, float | None]] = []
-    voting().fit(told(), progress=lambda *state: steps.append(state))
+    voting().fit(noisy_votes(), progress=lambda *state: steps.append(state))
     assert [step for step, _, _ in steps] == [1, 2, 3, 4]
     assert np.isnan([loss for _, loss, _ in steps]).all()
     assert {value for _, _, value in steps} == {None}
 
 
 def test_every_ranker_is_fitted_with_the_validation_data() -> None:
-    train, held_out = told(), told(4)
+    train, held_out = noisy_votes(), noisy_votes(4)
     Recording.fits.clear()
     cascade_of = CascadeRanker(Recording(0), [Recording(1), Recording(2)], weights="uniform")
     cascade_of.fit(train, eval_set=held_out)
@@ -244,7 +244,7 @@ def test_parameters_of_all_its_rankers_are_checked_before_any_is_fitted(
 ) -> None:
     Recording.fits.clear()
     with pytest.raises(ArgumentError, match="column is wrong"):
-        ranker.fit(told())
+        ranker.fit(noisy_votes())
     assert Recording.fits == []
 
 

@@ -170,7 +170,7 @@ def test_networks_have_their_integrated_gradients(fitted: dict[str, Ranker]) -> 
 
 
 def test_integrated_gradients_are_exact() -> None:
-    """Of max(a + b, 0) from (-1, -1) to (3, 1): it is 0 on the first third of the way."""
+    """max(a + b, 0) from (-1, -1) to (3, 1) is 0 on the first third of the way."""
     layers = [(np.array([[1.0, 1.0]]), np.zeros(1)), (np.array([[2.0]]), np.array([5.0]))]
     ends = np.array([[3.0, 1.0], [-2.0, -3.0], [-1.0, -1.0]])
     contributions = integrated_gradients(layers, np.array([-1.0, -1.0]), ends)

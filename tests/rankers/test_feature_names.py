@@ -42,7 +42,7 @@ def named(data: Dataset) -> Dataset:
 
 
 def shuffled(data: Dataset) -> Dataset:
-    """The same rows with the columns in another order, told by their names."""
+    """The same rows with the columns in another order, matched by their names."""
     names = tuple(NAMES[column] for column in ORDER)
     return replace(data, features=data.features[:, ORDER], feature_names=names)
 

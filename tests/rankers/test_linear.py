@@ -166,8 +166,8 @@ def test_a_missing_or_infinite_feature_has_no_score() -> None:
         holes = data.features.astype(np.float64)
         holes[3, 5] = value
         for ranker in (linear, features):
-            told = "feature is missing" if np.isnan(value) else "feature is infinite"
-            with pytest.raises(DataError, match=told):
+            message = "feature is missing" if np.isnan(value) else "feature is infinite"
+            with pytest.raises(DataError, match=message):
                 ranker.predict(holes)
     holes[3, 5] = np.nan
     with pytest.raises(DataError, match="feature is missing"):

@@ -1,4 +1,4 @@
-"""Parameters take effect or are refused, before any data are read where that can be told."""
+"""Parameters take effect or are refused, before any data are read where that can be known."""
 
 import subprocess
 import sys
@@ -98,7 +98,7 @@ def test_every_tree_method_of_xgboost_trains(method: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "parameters", "told"),
+    ("engine", "parameters", "message"),
     [
         ("lightgbm", {"num_leaves": 1}, r"Check failed: \(num_leaves\) > \(1\)\. Check"),
         ("lightgbm", {"num_leaves": "abc"}, "num_leaves should be of type int"),
@@ -109,9 +109,9 @@ def test_every_tree_method_of_xgboost_trains(method: str) -> None:
     ],
 )
 def test_what_an_engine_refuses_is_told_in_one_line(
-    engine: Any, parameters: dict[str, Any], told: str
+    engine: Any, parameters: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ArgumentError, match=f"cannot train: .*{told}") as error:
+    with pytest.raises(ArgumentError, match=f"cannot train: .*{message}") as error:
         TreeRanker(engine=engine, engine_params=parameters).fit(made_up(5))
     text = str(error.value)
     assert "\n" not in text
@@ -134,7 +134,7 @@ TreeRanker(n_estimators=2, engine_params={"verbose": 1}).fit(made_up(5))
 
 
 @pytest.mark.parametrize(
-    ("ranker", "told"),
+    ("ranker", "message"),
     [
         (LinearRanker(alpha="a"), "alpha is 'a'"),  # type: ignore[arg-type]
         (LinearRanker(alpha=np.nan), "alpha is nan"),
@@ -155,13 +155,13 @@ TreeRanker(n_estimators=2, engine_params={"verbose": 1}).fit(made_up(5))
         (TreeRanker(engine_params=[3]), "engine_params is .3.. Give a dictionary"),  # type: ignore[arg-type]
     ],
 )
-def test_wrong_numbers_are_refused_by_name(ranker: Ranker, told: str) -> None:
-    with pytest.raises(ArgumentError, match=f"^{told}"):
+def test_wrong_numbers_are_refused_by_name(ranker: Ranker, message: str) -> None:
+    with pytest.raises(ArgumentError, match=f"^{message}"):
         ranker.fit(made_up(3))
 
 
 @pytest.mark.parametrize(
-    ("choices", "trials", "told"),
+    ("choices", "trials", "message"),
     [
         ({"alpha": [1.0]}, 0, "n_trials is 0"),
         ({"alpha": [1.0, 2.0]}, -1, "n_trials is -1"),
@@ -169,8 +169,8 @@ def test_wrong_numbers_are_refused_by_name(ranker: Ranker, told: str) -> None:
         ({"loss": "ListNet()"}, None, "loss is not a list of values"),
     ],
 )
-def test_a_search_over_nothing_is_refused(choices: Any, trials: int | None, told: str) -> None:
-    with pytest.raises(ArgumentError, match=told):
+def test_a_search_over_nothing_is_refused(choices: Any, trials: int | None, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
         tune(LinearRanker(), choices, made_up(5), made_up(5, seed=1), n_trials=trials)
 
 

@@ -33,7 +33,7 @@ def lightgbm_scores(regularization: float, **data: Any) -> np.ndarray:
     return np.asarray(lightgbm.train(parameters, rows, 30).predict(X, raw_score=True))
 
 
-# Of documents with equal scores, Podium has the worse first, LightGBM the first row.
+# Among equal scores, Podium has the worse document first, LightGBM the first row.
 UP = np.lexsort((CLICKED, QID))
 
 

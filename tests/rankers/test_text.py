@@ -296,7 +296,7 @@ def test_a_damaged_checkpoint_says_what_to_do(checkpoint: Path, tmp_path: Path) 
 
 
 def test_a_fitted_ranker_has_no_dropout(checkpoint: Path) -> None:
-    """Of two threads that score, the first to end would turn it on again for the other."""
+    """The first of two threads that score would turn it on again for the other."""
     pairs, labels, ids = word_task(2, 4)
     assert not ranker(checkpoint, epochs=1).fit(pairs, labels, qid=ids).encoder_.training
 

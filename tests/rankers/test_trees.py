@@ -211,7 +211,7 @@ def test_a_tree_without_a_split_does_not_end_a_fit_that_draws_columns() -> None:
     ranker = TreeRanker("SquaredError()", n_estimators=60, engine_params=drawn).fit(data)
     splits = ranker.booster_.trees_to_dataframe().split_feature.dropna()
     assert set(splits) == {ranker.booster_.feature_name()[3]}
-    # One tree in ten sees the column that tells; the first tree stays, whatever it sees.
+    # One tree in ten sees the column that matters; the first tree stays, whatever it sees.
     assert 2 <= ranker.n_estimators_ < 20
     every = TreeRanker("SquaredError()", n_estimators=60, engine_params=useless).fit(data)
     assert every.n_estimators_ > ranker.n_estimators_

@@ -24,14 +24,14 @@ def value_of(measure: str, data: Dataset, ranker: LinearRanker) -> float:
 @pytest.mark.parametrize(("measure", "best_is"), [("nDCG@10", max), ("WKT(k=5)", min)])
 def test_the_best_ranker_is_kept_and_trials_are_sorted(measure: str, best_is: object) -> None:
     train, held_out = made_up(40, noise=0.5), made_up(20, noise=0.5, seed=7)
-    told: list[tuple[int, int, Trial]] = []
+    reports: list[tuple[int, int, Trial]] = []
     found = tune(
         LinearRanker("SquaredError()", max_iter=500),
         {"alpha": PENALTIES},
         train,
         held_out,
         measure=measure,
-        progress=lambda *state: told.append(state),
+        progress=lambda *state: reports.append(state),
     )
     values = {}
     for alpha in PENALTIES:
@@ -45,8 +45,8 @@ def test_the_best_ranker_is_kept_and_trials_are_sorted(measure: str, best_is: ob
     assert value_of(measure, held_out, found.best_ranker) == values[best]
     ordered = sorted(values.items(), key=lambda item: item[1], reverse=best_is is max)
     assert found.trials == tuple(Trial({"alpha": alpha}, value) for alpha, value in ordered)
-    assert [(number, total) for number, total, _ in told] == [(1, 3), (2, 3), (3, 3)]
-    assert [trial.params["alpha"] for _, _, trial in told] == PENALTIES
+    assert [(number, total) for number, total, _ in reports] == [(1, 3), (2, 3), (3, 3)]
+    assert [trial.params["alpha"] for _, _, trial in reports] == PENALTIES
 
 
 def test_as_many_combinations_as_asked_for_are_drawn() -> None:

@@ -70,9 +70,9 @@ def read_npm_audit(output: str, errors: str) -> Audit:
 
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    # npm's last line names a log file: the one before tells what happened.
-    told = [line for line in lines if "complete log of this run" not in line]
-    return told[-1] if told else ""
+    # npm's last line names a log file: the one before says what happened.
+    kept = [line for line in lines if "complete log of this run" not in line]
+    return kept[-1] if kept else ""
 
 
 def _run(*command: str) -> tuple[str, str]:

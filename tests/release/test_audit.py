@@ -1,4 +1,4 @@
-"""Audits: advisories fail, and what could not be looked up is told."""
+"""Audits: advisories fail, and what could not be looked up is reported."""
 
 import json
 
@@ -63,7 +63,7 @@ def test_what_was_not_audited_fails_only_where_it_must_be(
 ) -> None:
     lines, ended = summary({"lock": audit}, require=require)
     assert ended == status
-    told = [f"lock: {audit.checked} packages looked up, {len(audit.advisories)} advisories"]
+    expected = [f"lock: {audit.checked} packages looked up, {len(audit.advisories)} advisories"]
     # Last, so that it is the line that the release check's page shows.
-    told += ["lock: NOT AUDITED: no route"] if audit.unknown else []
-    assert lines[-len(told) :] == told
+    expected += ["lock: NOT AUDITED: no route"] if audit.unknown else []
+    assert lines[-len(expected) :] == expected

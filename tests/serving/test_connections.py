@@ -90,7 +90,7 @@ def test_headers_without_end_are_cut_off(port):
 @pytest.mark.parametrize("first", [b"", GET + b"\r\n", POST % 200_000 + b"b" * 200_000])
 def test_a_head_has_at_most_100_headers_and_64_kibibytes(port, first, head, expected):
     with connection(port) as client:
-        if first:  # each head counts anew, and a body is no part of it
+        if first:  # each head counts anew, and a body does not count
             client.sendall(first)
             assert status(client) == 200
         client.sendall(GET + head + b"\r\n")

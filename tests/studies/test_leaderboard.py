@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,12 +18,13 @@ from studies.collections import COLLECTIONS, available, graded, load_folds
 from studies.leaderboard import (
     CHOSEN_BY,
     LeaderboardPlan,
+    LeaderboardTask,
     read_leaderboard,
     results_file,
     run,
 )
 from studies.leaderboard_models import ENTRIES, Truth
-from studies.leaderboard_page import leaderboard_page
+from studies.leaderboard_page import leaderboard_page, leaderboard_tables
 from studies.leaderboard_plots import draw_leaderboard
 from studies.provenance import leaderboard_code
 from studies.standings import collect
@@ -69,14 +71,20 @@ def test_results_are_computed_once_and_make_a_page(folder: Path, tmp_path: Path)
     assert set(second) == set(tasks)
     assert {task: second[task] for task in first} == first
     standings = collect(tasks, results)
-    text = leaderboard_page(standings, "Measured in a test.")
-    for entry in (*SOME, *PEERS):
-        assert entry in text
+    tables = leaderboard_tables(standings)
+    text = leaderboard_page(standings, tables, "Measured in a test.")
+    assert "[MQ2008-top-k](leaderboard/MQ2008-top-k.csv)" in text
+    lines = tables["MQ2008-top-k"].csv().splitlines()
+    assert lines[0].startswith("entry,family,kNDCG@1,")
+    assert {line.split(",")[0] for line in lines[1:]} == {*SOME, *PEERS}
+    ranked = [row[5] for row in tables["MQ2008-top-k"].rows]
+    assert ranked == sorted(ranked, reverse=True)
+    assert f"{tables['MQ2008-top-k'].rows[0][0]} {ranked[0]}" in text
     assert "Measured in a test." in text
     pictures = draw_leaderboard(standings, tmp_path / "images")
     assert [picture.name for picture in pictures] == ["leaderboard-top-k.svg"]
     # A page of some data sets says how it was made, and has pictures of its own.
-    text = leaderboard_page(standings, "Measured in a test.", "small")
+    text = leaderboard_page(standings, tables, "Measured in a test.", "small")
     assert text.startswith("# Leaderboard: MQ2008\n")
     assert "studies leaderboard DATA --only MQ2008 --page docs/studies/small.md\n" in text
     assert "(../images/small-top-k.svg)" in text
@@ -114,20 +122,28 @@ def test_points_of_the_curves_over_beta(
     assert 0.5 < np.mean(result.values[CHOSEN_BY[truth]]) < 1
 
 
+def written(tasks: Iterable[LeaderboardTask], folder: Path) -> str:
+    """Return the page and all its tables."""
+    standings = collect(tasks, folder)
+    tables = leaderboard_tables(standings)
+    page = leaderboard_page(standings, tables, "Measured in a test.")
+    return "\n".join([page, *(table.csv() for table in tables.values())])
+
+
 def test_results_name_the_code_that_computed_them(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PODIUM_THREADS", "1")  # in this process, where the name can be changed
     (task,) = run(small_plan(folder, tmp_path, "ListNet"))
     assert read_leaderboard(tmp_path, "MQ2008", "top-k")[task].code == leaderboard_code()
-    text = leaderboard_page(collect([task], tmp_path), "Measured in a test.")
+    text = written([task], tmp_path)
     assert f"1 by {leaderboard_code()}." in text
     # Results of other code are kept, counted and marked.
     monkeypatch.setattr("studies.leaderboard.leaderboard_code", lambda: "podium 9 (source x)")
     tasks = run(replace(small_plan(folder, tmp_path, "ListNet"), folds=3))
-    text = leaderboard_page(collect(tasks, tmp_path), "Measured in a test.")
+    text = written(tasks, tmp_path)
     assert f"2 by podium 9 (source x); 1 by {leaderboard_code()} [1]." in text
-    assert "ListNet (model) [1]" in text
+    assert "ListNet [1],model," in text
 
 
 def test_an_entry_counts_when_all_its_folds_have_results(folder: Path, tmp_path: Path) -> None:

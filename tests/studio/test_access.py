@@ -135,7 +135,6 @@ ASSESSORS = re.compile(
 """What assessors may ask of their project."""
 TRAINEES = {
     ("GET", "/projects/{project}/training"),
-    ("POST", "/projects/{project}/training/{example}"),
     ("GET", "/api/v1/projects/{project}/training/mine"),
     ("POST", "/api/v1/projects/{project}/training/examples/{example}/answer"),
     # For the adjudicator, who may be any member; what is decided is looked at first.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -17,7 +18,7 @@ from podium.studio.accounts.identity import Member, Person
 from podium.studio.accounts.mail import mail_invitation, request_reset
 from podium.studio.accounts.service import add_user, hash_password, new_api_token
 from podium.studio.settings import Settings
-from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.database import connect, in_transaction, reading
 from podium.studio.store.enums import Role
 from podium.studio.store.tables import (
     AuditRecord,
@@ -150,11 +151,11 @@ def test_who_is_anonymised_is_a_number_in_the_log(engine, address, people):
         assert admin.post(path, json={"email": BOB}).status_code == 204
         assert browser.get("/").headers["location"].startswith("/sign-in")
         assert browser.sign_in(BOB).status_code == 401
-        told = admin.get("/api/v1/audit").text + admin.get("/api/v1/accounts").text
+        pages = admin.get("/api/v1/audit").text + admin.get("/api/v1/accounts").text
         log = admin.get(f"/api/v1/projects/{project}/audit").text
     # The sign-in after that failed by a name that nobody has any more.
-    assert told.count(BOB) == 1
-    assert "Bob" not in told + log
+    assert pages.count(BOB) == 1
+    assert "Bob" not in pages + log
     assert BOB not in log
     assert "sent an invitation" in log
 
@@ -254,5 +255,41 @@ def test_settings_are_audited_with_what_they_were(engine, address, people):
     project = make_project(engine, [people[0]], queries=0)
     with program(engine, address, people[0]) as client:
         client.patch(f"/api/v1/projects/{project}", json={"k": 7, "guidelines": "x" * 500})
-        told = client.get(f"/api/v1/projects/{project}/audit").json()[0]
-    assert told["details"] == {"guidelines": ["", "x" * 100 + "…"], "k": [3, 7]}
+        entry = client.get(f"/api/v1/projects/{project}/audit").json()[0]
+    assert entry["details"] == {"guidelines": ["", "x" * 100 + "…"], "k": [3, 7]}
+
+
+def test_the_server_page_hides_keys_and_accounts_are_created_in_a_browser(database, tmp_path):
+    settings = Settings(
+        database=database,
+        exports=tmp_path,
+        models=["https://:sk-secret@api.example.org/v1"],
+        smtp="smtp://user:pass@127.0.0.1:9",
+        mail_from="studio@example.org",
+        public_url="http://127.0.0.1",
+    )
+    engine = connect(settings)
+    in_transaction(engine, lambda c: add_user(c, "ann@example.org", "Ann", PASSWORD, admin=True))
+    with serving(settings) as address, Browser(address) as browser:
+        browser.sign_in("ann@example.org")
+        page = browser.get("/server").text
+        assert "https://api.example.org/v1" in page
+        assert "smtp://127.0.0.1:9" in page
+        assert "secret" not in page
+        assert "user:pass" not in page
+        refused = browser.submit("/server/mail")  # nobody listens there
+        assert refused.status_code == 502
+        assert "ConnectionRefusedError" in refused.text
+        made = browser.submit("/accounts", {"name": "Bob", "email": "Bob@example.org"})
+        password = re.search(r'id="password"[^>]*>([^<]+)<', made.text)[1]
+        again = browser.submit("/accounts", {"name": "Bob", "email": "bob@example.org"})
+        assert again.status_code == 409
+        assert browser.submit("/account/name", {"name": "  Ann  Archer "}).status_code == 303
+        assert browser.submit("/account/name", {"name": " "}).status_code == 422
+        assert "Ann Archer" in browser.get("/").text
+        assert browser.submit("/account/theme", {"theme": "dark"}).status_code == 303
+        assert 'data-theme="dark"' in browser.get("/").text
+        with Browser(address) as other:
+            assert other.sign_in("bob@example.org", password).status_code == 303
+            assert other.get("/server").status_code == 403
+    engine.dispose()

@@ -104,7 +104,7 @@ def test_a_large_request_is_refused(database):
     settings = Settings(database=database, largest_request=2000)
     with serving(settings) as address, httpx2.Client(base_url=address, timeout=60) as client:
         assert client.post("/sign-in", content=b"x" * 3000).status_code == 413
-        chunks = (b"x" * 1000 for _ in range(3))  # no length is told ahead
+        chunks = (b"x" * 1000 for _ in range(3))  # no length is sent ahead
         form = {"content-type": "application/x-www-form-urlencoded"}
         assert client.post("/sign-in", content=chunks, headers=form).status_code == 413
 

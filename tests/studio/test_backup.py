@@ -107,11 +107,11 @@ def test_nobody_else_can_read_a_backup_and_a_failed_one_is_removed(
 def test_the_password_of_the_database_is_not_among_the_arguments_of_programs(
     engine, database, empty_database, tmp_path, monkeypatch
 ):
-    programs, told = tmp_path / "programs", tmp_path / "told"
+    programs, log = tmp_path / "programs", tmp_path / "log"
     programs.mkdir()
     for name in ("pg_dump", "pg_restore"):
         (programs / name).write_text(
-            f'#!/bin/sh\necho "{name} $PGPASSWORD $*" >> "{told}"\nexec "{BINARIES / name}" "$@"\n'
+            f'#!/bin/sh\necho "{name} $PGPASSWORD $*" >> "{log}"\nexec "{BINARIES / name}" "$@"\n'
         )
         (programs / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
@@ -123,7 +123,7 @@ def test_the_password_of_the_database_is_not_among_the_arguments_of_programs(
     other = connect(target)
     restore(other, target, tmp_path / "b.zip")
     other.dispose()
-    dump, load = told.read_text().splitlines()
+    dump, load = log.read_text().splitlines()
     for line, name in ((dump, "pg_dump"), (load, "pg_restore")):
         assert line.startswith(f"{name} s@cret --")
         assert line.count("cret") == 1

@@ -44,7 +44,7 @@ def test_messages_come_from_templates_code_and_scripts(template):
         "Wrong e-mail or password.": "src/podium/studio/web/routes/signing_in.py",
         "Sign in first.": "src/podium/studio/web/access.py",
         "Forgot your password?": "src/podium/studio/web/templates/sign_in.html",
-        "Your last answer was undone.": "web/judge.ts",
+        "Your last judgment was undone.": "web/judge.ts",
     }.items():
         assert source in [name for name, _ in template[message].locations]
 

@@ -96,10 +96,10 @@ def test_a_database_that_cannot_be_opened_is_one_line_with_what_to_do(database, 
     if "newer" not in database:  # whose tables may well be there
         commands.append(["user", "list"])
     for words in commands:
-        told = run(*words, "--database", database, folder=tmp_path, fails=True)
-        assert message in told
-        assert told.count("\n") == 1
-        assert "secret" not in told
+        output = run(*words, "--database", database, folder=tmp_path, fails=True)
+        assert message in output
+        assert output.count("\n") == 1
+        assert "secret" not in output
 
 
 @pytest.mark.parametrize(
@@ -112,10 +112,10 @@ def test_a_database_that_cannot_be_opened_is_one_line_with_what_to_do(database, 
     ],
 )
 def test_commands_before_the_tables_are_there_say_how_to_make_them(words, tmp_path):
-    told = run(*words, "--database", "sqlite:///new.db", folder=tmp_path, fails=True)
-    assert "sqlite:///new.db: no such table: " in told
-    assert told.endswith(". Run podium studio migrate first.\n")
-    assert told.count("\n") == 1
+    output = run(*words, "--database", "sqlite:///new.db", folder=tmp_path, fails=True)
+    assert "sqlite:///new.db: no such table: " in output
+    assert output.endswith(". Run podium studio migrate first.\n")
+    assert output.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -139,8 +139,8 @@ def test_a_damaged_file_is_told(tmp_path):
     run("migrate", "--database", f"sqlite:///{file}", folder=tmp_path)
     content = file.read_bytes()
     file.write_bytes(content[:4096] + bytes(len(content) - 4096))
-    told = run("user", "list", "--database", f"sqlite:///{file}", folder=tmp_path, fails=True)
-    assert "malformed. The file is damaged: restore a backup to a new file." in told
+    output = run("user", "list", "--database", f"sqlite:///{file}", folder=tmp_path, fails=True)
+    assert "malformed. The file is damaged: restore a backup to a new file." in output
 
 
 def test_a_file_that_another_program_keeps_locked_is_told(tmp_path, monkeypatch):
@@ -194,16 +194,16 @@ def test_a_server_of_several_processes(empty_database, tmp_path, workers):
         def metrics() -> str:
             return httpx2.get(f"{address}/metrics", timeout=60).text
 
-        def count(told: str) -> float:
-            return float(re.search(r'route="/healthz",status="200"} ([\d.]+)', told).group(1))
+        def count(output: str) -> float:
+            return float(re.search(r'route="/healthz",status="200"} ([\d.]+)', output).group(1))
 
         # A request is counted once its answer is out: these 40, one of the headers, one of waiting.
         wait_until(lambda: count(metrics()) >= 42)
-        told = [metrics() for _ in range(6)]
-        # Whichever process is asked tells of all.
-        assert len({count(each) for each in told}) == 1
-        assert all_take_jobs in told[0]
-        assert "podium_database_up 1.0" in told[0]
+        scrapes = [metrics() for _ in range(6)]
+        # Whichever process answers reports all.
+        assert len({count(each) for each in scrapes}) == 1
+        assert all_take_jobs in scrapes[0]
+        assert "podium_database_up 1.0" in scrapes[0]
         process.terminate()
         lines = process.stderr.read().splitlines()
         migrating = [line for line in lines if not line.startswith("{")]
@@ -230,8 +230,8 @@ def test_an_archived_project_imports_nothing(tmp_path):
     database = f"sqlite:///{tmp_path / 'podium-studio.db'}"
     engine = connect(Settings(database=database))
     in_transaction(engine, lambda c: change_project(c, 1, number, {"archived": True}))
-    told = run("project", "import", number, "c.jsonl", folder=tmp_path, fails=True)
-    assert "The project is archived: restore it first." in told
+    output = run("project", "import", number, "c.jsonl", folder=tmp_path, fails=True)
+    assert "The project is archived: restore it first." in output
     assert queries_of(engine, number) == []
     engine.dispose()
 
@@ -248,8 +248,10 @@ def test_the_database_is_not_written_over(words, ending, tmp_path):
     run(*made, "--database", "sqlite:///real.db", folder=tmp_path)
     for name in ("real.db", "link.db", "file:re%61l.db?uri=true", "file:link.db?uri=true"):
         database = f"sqlite:///{name}"
-        told = run(*words, f"real.db{ending}", "--database", database, folder=tmp_path, fails=True)
-        assert f"real.db{ending} is one of the files to read. Name another file" in told, name
+        output = run(
+            *words, f"real.db{ending}", "--database", database, folder=tmp_path, fails=True
+        )
+        assert f"real.db{ending} is one of the files to read. Name another file" in output, name
     engine = connect(Settings(database=f"sqlite:///{tmp_path / 'real.db'}"))
     assert row_of(engine, 1).name == "Shoes"
     engine.dispose()
@@ -276,8 +278,8 @@ def test_from_an_empty_database_to_labels_without_a_server(empty_database, tmp_p
     podium("project", "import", number, "c.jsonl")
     assert audit_of(empty_database, number)[-1] == ("imported", {"added": len(demo_queries())})
     for content in (["--to", "qrels-parquet"], ["--content", "log", "--to", "jsonl"]):
-        told = podium("project", "export", number, "none", *content, fails=True)
-        assert "nothing has been judged yet" in told
+        output = podium("project", "export", number, "none", *content, fails=True)
+        assert "nothing has been judged yet" in output
     assert not (tmp_path / "none").exists()
     for wrong in ((), ("c.jsonl", "--run", "r.run"), ("c.jsonl", "--documents", "d.jsonl")):
         assert "Pass either a JSONL file" in podium("project", "import", number, *wrong, fails=True)

@@ -11,6 +11,7 @@ from sqlalchemy import insert, select, update
 from podium.studio.accounts.service import add_user
 from podium.studio.judging.unit_of_work import LeasedTask
 from podium.studio.reporting import reports
+from podium.studio.reporting.log_rows import log_rows
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.rows import ReportRow
@@ -83,7 +84,7 @@ def test_answers_that_do_not_count_are_not_in_the_agreement(engine):
 
 
 def test_a_prior_ranking_that_is_right_does_not_spoil_kappa(engine):
-    """Two people who nearly always agree, and with the ranking: that is no agreement by chance."""
+    """Two people who nearly always agree, and with the ranking: that is not chance."""
     ann, bob = make_people(engine, 2)
     project = make_project(
         engine, [ann, bob], queries=1, items=8, overlap_share=1.0, overlap_assessors=2
@@ -119,6 +120,9 @@ def test_checks_are_counted_for_each_person(engine):
     assert care[str(ann)]["again"] == [2, 1]
     assert care[str(ann)]["sides"] == [5, 0, 1]
     assert care[str(bob)]["sides"] == [0, 1, 0]
+    row = row_of(engine, project)
+    gold = reading(engine, lambda c: log_rows(c, row, LogEntry.purpose == "gold", limit=9))
+    assert [entry.expected for entry in gold] == ["worse than", None]  # newest first
     assert care[str(bob)]["flags"] == []
 
 
@@ -139,7 +143,6 @@ def test_only_queries_that_moved_are_read_again(engine):
     say(engine, query_of(engine, project), ann, (0, 1, 1))
     second = make_report(engine, project, ann)
     assert second.content["care"]["7"]["again"] == [18, 18]
-    assert len(second.content["history"]) == 1  # a count a minute is enough
     assert reading(engine, lambda c: c.scalars(select(Job.id)).all()) == []
 
 
@@ -169,7 +172,7 @@ def test_a_contradiction_is_asked_again(engine, address):
         assert client.post(f"{path}/ask-again", json=wanted | {"query": 10**6}).status_code == 404
         (row,) = client.get(f"{path}/results").json()["queries"]
         assert row["state"] != "done"
-        assert row["judgments"] == 0  # none of the three stands, and undo is no judgment
+        assert row["judgments"] == 0  # none of the three stands, and undo does not count
     service = Judges(engine)
     judge_all(engine, project, ann, service=service)
     columns = LogEntry.kind, LogEntry.user_id, LogEntry.manager_id, LogEntry.reason

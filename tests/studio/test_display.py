@@ -18,6 +18,8 @@ from podium.studio.projects.display import (
     FieldRole,
     ShownField,
     document_fields,
+    plain_document,
+    price_text,
     shown_document,
 )
 from podium.studio.projects.service import ProjectSettings, add_query, project_row
@@ -70,7 +72,7 @@ def test_fields_in_their_roles_and_order():
     assert (shown.title, shown.url, shown.text, shown.html) == ("Trail runner", "", "", "")
     assert shown.fields == (
         ShownField("images", FieldRole.IMAGE, "", "https://cdn.example.org/1.png"),
-        ShownField("price", FieldRole.PRICE, "EUR", "129.90"),
+        ShownField("price", FieldRole.PRICE, "", "129.90 EUR"),
         ShownField("brand", FieldRole.TAG, "", "Acme"),
         ShownField("stock.de", FieldRole.VALUE, "In stock", "3"),
         ShownField("waterproof", FieldRole.VALUE, "Waterproof", "yes"),
@@ -83,7 +85,35 @@ def test_without_a_list_it_is_title_address_and_text():
     assert shown == type(shown)(
         "Trail runner", "https://shop.example.org/1", "A light shoe.", "<p>A light shoe.</p>", ()
     )
-    assert shown_document([], SHOE._replace(title="")).title == "sku1"
+    assert shown_document([], SHOE._replace(title="")).title == ""  # nobody reads an id
+
+
+@pytest.mark.parametrize(
+    ("value", "currency", "shown"),
+    [
+        (17.2, "EUR", "17.20 EUR"),
+        ("17.2", "EUR", "17.20 EUR"),
+        ("17.2 EUR", "EUR", "17.20 EUR"),
+        ("$1429.9", "", "$1,429.90"),
+        (0, "EUR", "0.00 EUR"),
+        ("17,20 €", "", "17,20 €"),
+        ("from 3 to 5", "", "from 3 to 5"),
+        ("free", "", "free"),
+        (True, "EUR", "yes EUR"),
+        ("", "EUR", ""),
+        (None, "EUR", ""),
+        ("9" * 400, "", "9" * 300),
+    ],
+)
+def test_prices_have_one_format(value, currency, shown):
+    assert price_text(value, currency) == shown
+
+
+def test_a_model_reads_what_people_see():
+    plain = plain_document(shown_document(DISPLAY, SHOE))
+    assert plain.splitlines() == [
+        "Trail runner", "129.90 EUR", "Acme", "In stock: 3", "Waterproof: yes", "Tags: red, wide",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

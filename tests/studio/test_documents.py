@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from podium.studio.web.documents import MAX_MARKED, mark_terms
+from podium.studio.store.sanitizing import sanitized
+from podium.studio.web.documents import MAX_MARKED, mark_terms, picture_addresses, with_pictures
 
 
 @pytest.mark.parametrize(
@@ -46,3 +47,34 @@ def test_marking_the_longest_document_takes_little_time(part):
     started = time.process_time()
     assert mark_terms(markup, terms) == markup
     assert time.process_time() - started < 0.5
+
+
+FOX = "https://a.example/fox.png"
+
+
+@pytest.mark.parametrize(
+    ("markup", "shown", "missing"),
+    [
+        (f'<img src="{FOX}" alt="Fox">', '<img src="data:x" alt="Fox">', 0),
+        (f'<img alt="a > b" src="{FOX}">', '<img src="data:x" alt="a &gt; b">', 0),
+        ('<img src="https://b.example/" alt="&lt;b&gt; Fox">', "&lt;b&gt; Fox", 1),
+        ("<p><img></p><img>", "<p></p>", 2),
+        (f"<img title='x' src=\"{FOX}\">", f"<img title='x' src=\"{FOX}\">", 0),
+        ("<imgx> no picture", "<imgx> no picture", 0),
+    ],
+)
+def test_pictures_are_in_the_page_or_counted(markup, shown, missing):
+    assert with_pictures(markup, {FOX: "data:x"}) == (shown, missing)
+
+
+def test_what_the_sanitizer_leaves_of_a_picture_is_found():
+    markup = sanitized(f'<img onerror="x()" width=3 alt=\'"q"\' src={FOX}?a&b><IMG src=x:y />')
+    assert picture_addresses(markup) == [f"{FOX}?a&b"]
+    assert with_pictures(markup, {})[1] == 2
+
+
+def test_finding_pictures_in_the_longest_document_takes_little_time():
+    started = time.process_time()
+    for part in ("<img ", '<img a="', "<img a a a "):
+        with_pictures(part * ((2 << 20) // len(part)), {})
+    assert time.process_time() - started < 2

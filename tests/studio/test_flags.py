@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
+
 from podium.studio.projects.progress import ProjectProgress
 from podium.studio.reporting.dashboard import pace_of
 from podium.studio.reporting.flags import AssessorStats, quality_flags
@@ -16,7 +18,8 @@ def times(*seconds, characters=400.0):
 def test_few_judgments_flag_nobody():
     for seconds in (0.1, 100.0):
         recent = times(*[seconds] * 19)
-        assert quality_flags(AssessorStats((9, 0), (9, 0), (39, 0, 0), recent)) == []
+        assert quality_flags(AssessorStats((9, 0), (9, 0), (13, 0, 0), recent)) == []
+    assert quality_flags(AssessorStats(sides=(0, 39, 0))) == []
 
 
 def test_careful_people_are_hardly_ever_flagged():
@@ -31,6 +34,39 @@ def test_careful_people_are_hardly_ever_flagged():
             quality_flags(AssessorStats((20, gold), (20, again), (left, 20, 80 - left), recent))
         )
     assert flagged <= 5
+
+
+def test_one_of_a_thousand_without_a_preference_is_ever_flagged_for_a_side():
+    """Looked at after each judgment: the exact odds of a fair coin, and a simulation of them."""
+    odds, flagged = {0: 1.0}, 0.0
+    rules = {}
+    for judged in range(1, 401):
+        following: dict[int, float] = {}
+        for left, chance in odds.items():
+            for now in (left, left + 1):
+                following[now] = following.get(now, 0.0) + chance / 2
+        rules[judged] = {
+            left
+            for left in following
+            if max(left, judged - left) > 0.7 * judged
+            and quality_flags(AssessorStats(sides=(left, 0, judged - left)))
+        }
+        flagged += sum(following.pop(left) for left in rules[judged])
+        odds = following
+    assert 0.0008 < flagged < 0.001
+    people = 20_000
+    lefts = np.random.default_rng(1).integers(0, 2, (people, 400)).cumsum(axis=1)
+    ever = np.zeros(people, bool)
+    for judged, wrong in rules.items():
+        ever |= np.isin(lefts[:, judged - 1], list(wrong))
+    assert 5 <= ever.sum() <= 35  # 18.9 expected
+
+
+def test_fourteen_of_fourteen_on_one_side_are_flagged():
+    (flag,) = quality_flags(AssessorStats(sides=(14, 0, 0)))
+    assert flag == "Chose left in 14 of 14 pairs; sides are drawn at random."
+    (flag,) = quality_flags(AssessorStats(sides=(0, 5, 14)))
+    assert "Chose right in 14 of 14" in flag
 
 
 def test_careless_people_are():

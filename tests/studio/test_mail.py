@@ -25,7 +25,7 @@ from tests.studio.server import serving
 
 
 class Inbox:
-    """Keeps what was sent; refuses as many messages as it is told to."""
+    """Keeps what was sent; refuses as many messages as the test asks."""
 
     def __init__(self):
         self.url = ""
@@ -116,7 +116,7 @@ def test_invitations_and_new_passwords(engine, settings, inbox):
         with Browser(address) as stranger:
             answers = [ask(stranger, who) for who in ("nobody@example.org", "bob@example.org")]
             strip = lambda page: re.sub(r'value="[^"]*"', "", page.text)  # noqa: E731
-            assert strip(answers[0]) == strip(answers[1])  # whether there is one, nobody is told
+            assert strip(answers[0]) == strip(answers[1])  # nobody learns whether there is one
             wait_for(inbox, 2)
             assert len(inbox.messages) == 2
             link = inbox.links()[1].removeprefix("http://judging.example.org")
@@ -228,7 +228,7 @@ def test_problems_are_named_without_secrets(settings, change, problem):
 
 
 def test_no_password_goes_over_an_open_connection(settings, inbox, monkeypatch):
-    """This server has no encryption; that it is on this machine is told to nobody here."""
+    """This server has no encryption; nothing here says that it is on this machine."""
     may_send = mail.may_send_password
     asked = []
 

@@ -8,14 +8,15 @@ import pytest
 from sqlalchemy import select, update
 
 from podium.studio.accounts.administration import set_disabled
-from podium.studio.accounts.service import add_user
+from podium.studio.accounts.service import accept, add_user
+from podium.studio.errors import RefusedError
 from podium.studio.judging.next_task import NoTask
 from podium.studio.judging.unit_of_work import LeasedTask
 from podium.studio.projects.changes import delete_project
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
-from podium.studio.store.tables import Membership, ProjectQuery, QueryAssignment
+from podium.studio.store.tables import Membership, ProjectQuery, QueryAssignment, User
 from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.http_client import Browser, program, row_of
 from tests.studio.judging_helpers import Judges
@@ -179,6 +180,65 @@ def test_the_pages_about_people(engine, address):
         assert "assigned the queries" in page
         assert "removed assignments" in page
         assert browser.submit(f"{home}/people/{bob}/remove").status_code == 303
+
+
+def test_many_people_are_added_by_their_addresses(engine, address):
+    ann, bob = make_people(engine, 2)
+    cat = in_transaction(
+        engine, lambda c: add_user(c, "cat@example.org", "Cat", None, verified=True)
+    )
+    squatter = in_transaction(engine, lambda c: add_user(c, "dan@example.org", "Dan", None))
+    project = make_project(engine, [ann, bob])
+    home = f"/api/v1/projects/{project}"
+    with program(engine, address, ann) as client:
+        sent = ["Cat@example.org", "dan@example.org", "new@example.org", "cat@example.org"]
+        made = client.post(f"{home}/members", json={"addresses": sent})
+        assert made.status_code == 201
+        assert [(each["email"], each["added"]) for each in made.json()] == [
+            ("cat@example.org", True), ("dan@example.org", False), ("new@example.org", False),
+        ]  # fmt: skip
+        # Nobody has shown that Dan's address is theirs: whoever reads its mail gets the link.
+        members = {each["user"] for each in client.get(f"{home}/members").json()}
+        assert members == {ann, bob, cat}
+        assert squatter not in members
+        held = client.get(f"{home}/invitations").json()
+        assert [each["email"] for each in held] == ["dan@example.org", "new@example.org"]
+        refused = client.post(f"{home}/members", json={"addresses": ["eve@example.org", "eve"]})
+        assert refused.json()["detail"] == "“eve” is not an e-mail address; nobody was added."
+        assert len(client.get(f"{home}/invitations").json()) == 2
+        owner = {"addresses": ["eve@example.org"], "role": "owner"}
+        make(engine, project, bob, Role.MANAGER)
+    with program(engine, address, bob) as client:
+        assert client.post(f"{home}/members", json=owner).status_code == 403
+
+
+def test_removing_an_assessor_revokes_the_link_by_which_they_came_alone(engine, address):
+    ann, bob = make_people(engine, 2)
+    project = make_project(engine, [ann])
+    home = f"/api/v1/projects/{project}"
+    with program(engine, address, ann) as client:
+        links = [
+            client.post(f"{home}/invitations", json={"uses": 9}).json()["link"] for _ in range(2)
+        ]
+        secrets = [link.rpartition("/")[2] for link in links]
+        in_transaction(engine, lambda c: accept(c, secrets[0], bob))
+        assert client.delete(f"{home}/members/{bob}").status_code == 204
+        assert [client.get(link).status_code for link in links] == [404, 200]
+        with program(engine, address, bob) as removed:
+            told = removed.get(home)
+            assert told.status_code == 404
+            assert "A manager removed you from this project" in told.json()["detail"]
+        with pytest.raises(RefusedError, match="removed you"):
+            in_transaction(engine, lambda c: accept(c, secrets[1], bob))
+        verify = update(User).where(User.id == bob).values(email_verified=True)
+        in_transaction(engine, lambda c: c.execute(verify))
+        email = reading(engine, lambda c: c.scalar(select(User.email).where(User.id == bob)))
+        (back,) = client.post(f"{home}/members", json={"addresses": [email]}).json()
+        assert back["added"]
+        # A manager may have seen every link.
+        make(engine, project, bob, Role.MANAGER)
+        assert client.delete(f"{home}/members/{bob}").status_code == 204
+        assert client.get(links[1]).status_code == 404
 
 
 def test_tokens_are_shown_once_and_can_be_revoked(engine, address):

@@ -30,7 +30,7 @@ def test_up_and_down_and_up_again(empty_database):
     assert present is None
     upgrade(engine)
     assert revisions(engine) == (newest, newest)
-    make_project(engine, make_people(engine, 2))  # rows are no obstacle
+    make_project(engine, make_people(engine, 2))  # rows do not prevent it
     downgrade(engine, "base")
     assert set(inspect(engine).get_table_names()) == {"alembic_version"}
     upgrade(engine)

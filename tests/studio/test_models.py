@@ -193,6 +193,24 @@ def test_a_model_beside_two_people(engine, settings, chat, endpoint):
     assert set(report["care"]) == {str(bob), str(cem)}
 
 
+def test_a_model_is_asked_with_what_people_see(engine, settings, endpoint, chat):
+    (ann,) = make_people(engine, 1)
+    display = [
+        {"field": "document_id", "role": "tag", "label": "SKU"},
+        {"field": "text", "role": "text"},
+    ]
+    guidelines = "Prefer what is **in stock**."
+    project = make_project(
+        engine, [ann], queries=1, items=2, k=1, display=display, guidelines=guidelines
+    )
+    manager = Manager(engine, settings, project)
+    manager.run(manager.add(endpoint, scope="all", max_requests=10))
+    system, asked = (message["content"] for message in chat.requests[0]["messages"])
+    assert guidelines in system
+    assert "SKU: d00\nText of 0 for q0" in asked
+    assert "Title" not in asked  # people do not see it either
+
+
 def test_all_queries_as_a_whole_and_exported_by_who_judged(engine, settings, endpoint):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=5, k=2)

@@ -59,7 +59,7 @@ def make_server(database):
     def make(**settings):
         node()
         port, own = free_port(), free_port()
-        told = Settings(
+        trusting = Settings(
             database=database,
             public_url=f"http://127.0.0.1:{own}",
             oidc_issuer=f"http://127.0.0.1:{port}",
@@ -68,7 +68,7 @@ def make_server(database):
             **settings,
         )
         with (
-            serving(told, own) as address,
+            serving(trusting, own) as address,
             provider(port, f"{address}/sign-in/oidc/callback"),
         ):
             yield address

@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass
 class AssessorStats:
-    """What a server told of itself while Ann signed in and judged.
+    """What a server reported while Ann signed in and judged.
 
     Attributes:
         ann: Her account.

@@ -32,7 +32,7 @@ DATABASES = BOTH
 
 
 class Scripted(random.Random):
-    """Draws what it is told, and chooses the last."""
+    """Draws a fixed sample, and chooses the last."""
 
     def __init__(self, *drawn: float) -> None:
         super().__init__()

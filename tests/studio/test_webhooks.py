@@ -1,4 +1,4 @@
-"""Webhooks: signed, sent once what they tell of is committed, and tried again when they fail."""
+"""Webhooks: signed, sent once their event is committed, and tried again when they fail."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.studio.postgres import wait_until
 
 
 class Receiver:
-    """A server that keeps what it is told, and answers with the next status."""
+    """A server that keeps what it receives, and answers with the next status."""
 
     def __init__(self):
         self.url = ""
@@ -107,9 +107,9 @@ def test_queries_and_then_the_project_are_done(engine, settings, receiver, who, 
     judge(engine, who)
     assert receiver.received == []
     send_all(outbox)
-    told = [json.loads(body) for _, _, body in receiver.received]
+    events = [json.loads(body) for _, _, body in receiver.received]
     first, second = queries_of(engine, who.project.id)
-    assert [(each["event"], each.get("query_id")) for each in told] == [
+    assert [(each["event"], each.get("query_id")) for each in events] == [
         ("query.done", first.name), ("query.done", second.name), ("project.done", None),
     ]  # fmt: skip
     for path, headers, body in receiver.received:
@@ -122,7 +122,7 @@ def test_queries_and_then_the_project_are_done(engine, settings, receiver, who, 
     assert len({headers["X-Podium-Delivery"] for _, headers, _ in receiver.received}) == 3
     states = reading(engine, lambda c: deliveries_of(c, who.project.id))
     assert [(each.state, each.attempts) for each in states] == [("sent", 1)] * 3
-    # What is undone and done again is told again; what is withdrawn is not done.
+    # What is undone and done again is sent again; what is withdrawn is not done.
     in_transaction(engine, lambda c: corrections.discard(c, who, first.id, 0, None))
     in_transaction(engine, lambda c: corrections.withdraw(c, who, first.id, None))
     send_all(outbox)

@@ -211,7 +211,7 @@ def test_a_fold_that_says_nothing_does_not_end_it_all() -> None:
 
 
 def test_other_errors_of_a_fold_are_told() -> None:
-    """Choosing C within a fold needs queries too: too few of them are no fold without gains."""
+    """Choosing C within a fold needs queries too, and their lack is not a fold without gains."""
     pairs = RankingPreferences.from_arrays([[1]] * 2, [[0]] * 2, [1] * 2)
     with pytest.raises(DataError, match="1 queries for 2 folds"):
         held_out_leads(DCGLearn(folds=2), pairs)

@@ -49,7 +49,7 @@ def audit_command(
     ] = False,
     sample: Annotated[
         int | None,
-        typer.Option(min=1, help="Draw so many units for people to judge blind, to the sheet"),
+        typer.Option(min=1, help="Draw this many units for people to judge blind, to the sheet"),
     ] = None,
     sheet: Annotated[str | None, typer.Option("--to", help="with this name (.csv), with")] = None,
     source: Annotated[

@@ -209,10 +209,10 @@ def _compare(
                 random_state=asked.seed,
             )
         details = complete = _details(comparison, requirements, asked)
-        # Single queries are for whoever reads a report, not for a terminal.
+        # Single queries are for readers of a report, not for a terminal.
         if (output or as_json_output) and isinstance(judged, Judgments):
             complete = _with_queries(details, comparison, judged, systems, conventions, asked)
-    for path in output:  # first: whoever reads what is printed may stop early
+    for path in output:  # first: the reader of standard output may stop early
         with open_write(path) as write:
             write(_WRITERS[Path(path).suffix](comparison, complete).encode())
     if as_json_output:

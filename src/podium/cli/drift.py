@@ -16,8 +16,7 @@ from podium.cli.text import shown
 from podium.data.files import open_write
 from podium.errors import ArgumentError
 from podium.monitoring import Sample, compare_samples, read_ranking_log
-from podium.monitoring.drift import DriftReport
-from podium.monitoring.drift_html import drift_html
+from podium.monitoring.drift import DriftReport, drift_html
 
 Data = "Data, or a ranking log: its folder or one of its files."
 
@@ -57,7 +56,7 @@ def drift_command(
     if yesterday is not None:
         earlier["yesterday"] = _sample(yesterday, model, ranker, reading)
     reports = {name: compare_samples(sample, now, level=level) for name, sample in earlier.items()}
-    if report is not None:  # first: whoever reads what is printed may stop early
+    if report is not None:  # first: the reader of standard output may stop early
         with open_write(report) as write:
             write(drift_html(reports).encode())
     for name, result in reports.items():

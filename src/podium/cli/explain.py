@@ -68,7 +68,7 @@ def explain_command(
     changes = None
     if pair.difference > 0 and not model.whole_queries:
         changes = smallest_changes(model, rows, chosen, pair.above_position, pair.below_position)
-    if output is not None:  # first: whoever reads what is printed may stop early
+    if output is not None:  # first: the reader of standard output may stop early
         with open_write(output) as write:
             write(explanation_html(explanation, pair, changes).encode())
     if as_json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -33,8 +33,13 @@ def export_command(
         ),
     ],
     target: Annotated[
-        Literal["onnx", "opensearch", "o19s", "solr", "elasticsearch", "vespa"],
-        typer.Option("--to", help="The engine to export to."),
+        str,
+        typer.Option(
+            "--to",
+            metavar="TARGET",
+            help="What to export to: onnx, opensearch, o19s, solr, elasticsearch, vespa, or a "
+            "target of your own.",
+        ),
     ],
     output: Annotated[
         str | None,
@@ -118,8 +123,10 @@ def export_command(
     # Imported here: rankers need packages that other commands do not.
     from podium.export import connect_engine, export_ranker
     from podium.export.reading import read_ranker
+    from podium.export.targets import TARGETS
     from podium.export.writing import ExportSettings
 
+    target = TARGETS.named(target).name
     if Path(ranker).is_dir():
         refuse_for_texts(
             engine_version=engine_version, name=name != "podium", never_missing=never_missing,

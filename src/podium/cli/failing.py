@@ -71,9 +71,14 @@ _OPTIONS: tuple[tuple[str, str], ...] = (
 """Python's arguments in hints, and the options of the command line."""
 
 
+printed_warnings: list[str] = []
+"""What this command warned of, for its report in JSON."""
+
+
 @contextmanager
 def one_line_errors(status: int) -> Iterator[None]:
     """Turn errors inside into one line and an exit status, and warnings into lines of their own."""
+    printed_warnings.clear()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _print_warning  # type: ignore[assignment]
@@ -99,7 +104,8 @@ def one_line_errors(status: int) -> Iterator[None]:
 
 
 def _print_warning(message: Warning | str, *_where: object) -> None:
-    text = Text.assemble(("Warning: ", "bold yellow"), shown(for_command_line(str(message))))
+    printed_warnings.append(for_command_line(str(message)))
+    text = Text.assemble(("Warning: ", "bold yellow"), shown(printed_warnings[-1]))
     Console(stderr=True).print(text, soft_wrap=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -238,23 +239,36 @@ def from_log_command(
 ) -> None:
     """Turn a ranking log into a data set: the last ranking of each query, as it was served.
 
-    Without --labels, all labels are 0.
+    Without --labels, all labels are 0. The log may be larger than memory.
     """
-    from podium.monitoring import read_ranking_log
+    from podium.monitoring.log_reader import last_rankings
 
     require_other_file(output, log, labels)
-    data = read_ranking_log(log, model=model).dataset()
-    logged = len(data)
+    labeling = None
     if labels is not None:
         judgments = as_judgments(labels)
         if not isinstance(judgments, Judgments):
             raise DataError("has preferences, not labels", path=labels, hint="Give qrels.")
-        data = data.relabel(judgments)
-    write_parquet(data, output)
+        labeling = _Labeling(judgments)
+    logged = queries = rows = 0
+
+    def blocks() -> Iterator[Dataset]:
+        nonlocal logged, queries, rows
+        for block in last_rankings(log, model=model):
+            labeled = block if labeling is None else labeling(block)
+            logged, queries, rows = logged + len(block), queries + len(labeled), rows + labeled.rows
+            yield labeled
+        if labeling is not None and not labeling.judged:
+            raise DataError(
+                f"none of the documents of {logged} queries was judged",
+                path=labels, hint="Compare the ids of queries and documents of both.",
+            )  # fmt: skip
+
+    write_parquet(blocks(), output)
     Console(stderr=True).print(
-        shown(f"Wrote {data.rows} documents of {len(data)} queries to {output}."), soft_wrap=True
+        shown(f"Wrote {rows} documents of {queries} queries to {output}."), soft_wrap=True
     )
-    left_out = logged - len(data)
+    left_out = logged - queries
     if left_out:
         words = "query without judgments is" if left_out == 1 else "queries without judgments are"
         Console(stderr=True).print(f"{left_out} {words} left out.", soft_wrap=True)

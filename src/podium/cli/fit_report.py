@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import typer
 
+from podium.cli.failing import printed_warnings
 from podium.cli.printing import print_facts
 from podium.data import Dataset, ShardSet
 
@@ -131,7 +132,7 @@ class FitReport:
     def print(self, *, as_json: bool) -> None:
         """Print the report: JSON on standard output, or text for people on standard error."""
         if as_json:
-            typer.echo(json.dumps(self.facts, default=repr))
+            typer.echo(json.dumps(self.facts | {"warnings": printed_warnings}, default=repr))
         else:
             print_facts(self.text, to_stderr=True)
 

@@ -74,7 +74,7 @@ def importance_command(
             correlation=correlation or None,
             random_state=seed,
         )
-    if output is not None:  # first: whoever reads what is printed may stop early
+    if output is not None:  # first: the reader of standard output may stop early
         with open_write(output) as write:
             write(importance_html(result, _dependences(model, rows, result)).encode())
     if as_json:

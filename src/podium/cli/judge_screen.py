@@ -102,7 +102,7 @@ def _posix_key(terminal: int) -> str:
     pressed = os.read(terminal, 16)
     if pressed in (b"", b"\x04"):
         return END
-    # Of keys pressed at once only the first counts: nobody can have judged the next pair yet.
+    # Only the first of keys pressed at once counts: nobody can have judged the next pair yet.
     text = pressed.decode(errors="replace")
     return _ARROWS.get(text, text[:1])
 

@@ -29,7 +29,7 @@ def require_other_file(output: str | None, *inputs: str | None) -> None:
     if output is None or output == "-":
         return
     for path in inputs:
-        with suppress(OSError):  # whoever reads or writes it explains what is wrong with a path
+        with suppress(OSError):  # reading or writing it explains what is wrong with a path
             if path is not None and _is_read(path, Path(output)):
                 raise ArgumentError(
                     f"{output} is one of the files to read", hint="Name another file to write."

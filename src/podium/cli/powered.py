@@ -55,7 +55,7 @@ def print_powered(
     if as_json:
         typer.echo(json.dumps(_as_json(result)))
         return
-    # Of 80 columns a terminal has none left for the interval by people alone.
+    # 80 columns have no space left for the interval by people alone.
     kept = [at for at, name in enumerate(_HEADINGS) if name != "its interval" or not on_terminal()]
     rows = [[row[at] for at in kept] for row in _rows(result, differences)]
     print_table([_HEADINGS[at] for at in kept], rows, names=2)

@@ -132,7 +132,7 @@ def end_access_command(who: Who, database: Database = None) -> None:
 
 @user_app.command("anonymise")
 def anonymise_command(who: Who, yes: Sure = False, database: Database = None) -> None:
-    """Permanently remove someone's personal data; the judgments stay under the account number."""
+    """Permanently remove a person's personal data; the judgments stay under the account number."""
     from podium.studio.accounts.administration import anonymise
 
     confirm(f"Permanently remove the personal data of {who}?", yes=yes)

@@ -430,7 +430,7 @@ def _fit_prior(
     """Learn the beta prior by the marginal likelihood of pairs of the first files."""
     from scipy import optimize
 
-    # Of a rank that nothing is known of, the least is taken. More than 1 is an estimate's noise.
+    # A rank without any estimate has the least one. More than 1 is an estimate's noise.
     theta = np.clip(np.where(np.isfinite(theta), theta, np.nanmin(theta)), 1e-6, 1.0)
     chosen = list(_some(files(name)))
 

@@ -355,7 +355,7 @@ class Dataset(QueryRows):
         Args:
             judgments: For instance the result of a judging session, or a qrels file.
             unjudged: The label of unjudged documents in judged queries.
-            part: Whether this is a part of a data set: that nothing of it was judged is no error.
+            part: Whether this is a part of a data set: it may lack judgments altogether.
 
         Example:
             >>> data = Dataset.from_arrays(

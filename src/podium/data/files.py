@@ -302,7 +302,7 @@ def _codec(head: bytes, source: Source) -> str | None:
                 path=name,
                 hint="Convert it first, or name its format.",
             )
-    # An open stream's name is no evidence: gzip.open("a.gz") has it and yields plain bytes.
+    # An open stream's name proves nothing: gzip.open("a.gz") has it and yields plain bytes.
     if head and is_compressed(source):
         raise DataError(
             f"has a {_SUFFIX_CODECS[Path(name).suffix]} suffix but other contents",

@@ -126,7 +126,8 @@ def group_sizes(group: ArrayLike, rows: int, query_ids: Sequence[str] | Strings 
             hint="Check that sizes and rows come from the same file.",
         )
     ids = as_strings(np.arange(len(sizes)) if query_ids is None else query_ids, "query ids")
-    if len(ids) != len(sizes) or len(pc.unique(ids)) != len(ids):
+    repeated = query_ids is not None and len(pc.unique(ids)) != len(ids)
+    if len(ids) != len(sizes) or repeated:
         raise DataError(
             f"{len(sizes)} groups do not have {len(sizes)} different query ids",
             hint="Give each group its own id, or leave query_ids out for 0, 1, 2, …",

@@ -159,7 +159,7 @@ def _columns(
     if is_frame(source):
         table = renamed(arrow_table(source), rename)
     elif isinstance(source, Mapping) or callable(getattr(source, "to_dict", None)):
-        # ranx's Qrels and Run are no mappings, but can become dictionaries.
+        # ranx's Qrels and Run are not mappings, but can become dictionaries.
         source = source if isinstance(source, Mapping) else source.to_dict()
         table = _nested_table(source, value_names[0], what)
     elif isinstance(source, Iterable) and not isinstance(source, bytes):

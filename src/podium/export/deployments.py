@@ -147,7 +147,7 @@ def delete_stored(name: str, engine: DeploymentEngine) -> None:
 def _leave(version: str, now: Reference, engine: DeploymentEngine) -> None:
     """Let searches go back from a version that somebody deleted while another one switched to it.
 
-    There is no lock: whoever comes second, the one who deletes or the one who switches, notices.
+    There is no lock: the later of a deletion and a switch notices the other.
     """
     if now.live != version or version in engine.stored().versions:
         return
@@ -182,7 +182,7 @@ def _require_there(version: str, engine: DeploymentEngine) -> None:
 
 
 def _switch(engine: DeploymentEngine, name: str, seen: Reference, version: str) -> None:
-    """Let a name stand for a version, unless it stands for another than was seen."""
+    """Let a name refer to a version, unless it refers to another than was seen."""
     now = engine.reference(name)
     if now != seen:
         raise _switched_meanwhile(name, now)

@@ -294,7 +294,7 @@ class _Comparison:
         return self.features[column].engine_name
 
     def _swapped_features(self, texts: list[str]) -> str:
-        """Name two features that stand for each other everywhere, if that is what is wrong."""
+        """Name two features that are swapped everywhere, if that explains the difference."""
         names = {feature.engine_name for feature in self.features}
         pairs = set()
         for text in texts:

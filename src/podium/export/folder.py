@@ -319,7 +319,7 @@ def write_folder(
             file = renames.enter_context(atomic_write(folder / name))
             file.write(content)
             file.flush()
-        # Of an export to another target, nobody must upload what is left.
+        # Files left by an export to another target must not be uploaded.
         for name in stale:
             (folder / name).unlink(missing_ok=True)
         (folder / MANIFEST).unlink(missing_ok=True)

@@ -17,11 +17,12 @@ from podium.features.definitions import FeatureDefinitions
 from podium.features.ranker_source import RankerSource
 from podium.features.sources import NAME, EngineSource, FieldSource, FunctionSource, QuerySource
 from podium.features.toml_table import TomlTable
+from podium.registry import Registry
 
-SOURCES: dict[str, type[Source]] = {
-    each.name: each
-    for each in (EngineSource, FieldSource, QuerySource, FunctionSource, RankerSource)
-}
+_SOURCES: tuple[type[Source], ...] = (
+    EngineSource, FieldSource, QuerySource, FunctionSource, RankerSource
+)  # fmt: skip
+SOURCES: Registry[type[Source]] = Registry("source", {each.name: each for each in _SOURCES})
 """Where values come from, by the name in a file."""
 
 MOST_FEATURES = 1_000

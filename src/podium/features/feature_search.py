@@ -56,7 +56,7 @@ class EngineRequest:
         method: The method of HTTP.
         path: The path below the address, without a slash before it.
         content: What becomes its JSON body, or None.
-        allowed: Statuses beside 200 and 201 that are no error.
+        allowed: Statuses beside 200 and 201 that are not errors.
     """
 
     method: str

@@ -73,7 +73,7 @@ def _expectations(posterior: Posterior, k: int, items: Ints) -> Doubles:
     covariance = posterior.covariance(items)
     count = len(items)
     if count > 2:
-        # Of all that could be subtracted from every strength alike, the one that leaves each item
+        # Any number could be subtracted from all strengths: the one that leaves each item
         # uncorrelated with the others on average. Variances stay positive, because those of
         # differences are resistances in the graph of verdicts, for which the triangle inequality
         # holds.

@@ -50,7 +50,7 @@ class LogSummary:
     def take(self, entry: Entry) -> bool:
         """Take one more entry; returns whether it leaves all that was known as it was.
 
-        Where it does not, whoever went on by what was known has to start again, and this record
+        Where it does not, everyone who relied on it starts again, and this record
         has to be made again from the log.
         """
         if isinstance(entry, Mark):
@@ -72,7 +72,7 @@ class LogSummary:
         return before is None or before is outcome
 
     def answer(self, known: KnownOutcomes, left: int, right: int) -> Outcome | None:
-        """A pair's outcome, if the marks or what is known tell it: bad items lose to all others."""
+        """A pair's outcome, if marks or other judgments imply it: bad items lose to all others."""
         if self.bad and (left in self.bad or right in self.bad):
             if left not in self.bad:
                 return Outcome.LEFT

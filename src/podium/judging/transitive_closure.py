@@ -100,7 +100,7 @@ class KnownOutcomes:
         waiting = [item]
         while waiting:
             item = waiting.pop()
-            # Whoever is above an item knows all that the item knows, so the walk upwards ends
+            # An item above another knows all that the lower one knows, so the walk upwards ends
             # where nothing is new.
             if news & ~self.below[item]:
                 self.below[item] |= news

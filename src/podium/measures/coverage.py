@@ -1,7 +1,7 @@
 """How much of the judgments a ranking answers, and how much of what it shows is judged.
 
 A ranking whose document ids are not those of the judgments has a mean of 0, as a bad one has:
-only what was judged of it tells the two apart.
+only the judged share tells the two apart.
 """
 
 from __future__ import annotations
@@ -132,8 +132,12 @@ def coverage_of(
     sizes = np.diff(inputs.offsets)
     answered = int(np.count_nonzero(sizes))
     shown = int(np.minimum(sizes, depth).sum())
-    known = _known(inputs, conventions)
-    judged = shown if known.all() else _count_known(inputs, known, depth)
+    # One pass: the least of numbers with a NaN is NaN.
+    least = np.nan if inputs.labels is None else np.min(inputs.labels, initial=np.inf)
+    judged = shown
+    if not (least >= 0 or (least < 0 and conventions.negative != "unjudged")):
+        known = _known(inputs, conventions)
+        judged = shown if known.all() else _count_known(inputs, known, depth)
     pool = inputs.judged_labels
     only = pool is not None and bool(len(pool)) and bool(np.nanmin(pool, initial=np.inf) > 0)
     return RunCoverage(len(inputs.query_ids), answered, inputs.others, depth, shown, judged, only)
@@ -142,7 +146,7 @@ def coverage_of(
 def check_coverage(
     coverage: RunCoverage, conventions: Conventions, inputs: Inputs | None = None, name: str = ""
 ) -> None:
-    """Refuse rankings of which nothing is judged, and warn of what the means do not say.
+    """Refuse rankings without any judged document, and warn of what the means leave out.
 
     In a few queries that may be a bad ranking; in more, ids differ.
     """

@@ -14,7 +14,7 @@ from podium.measures.registry import Measure, measure_named, unknown_measure
 _CUT_OFFS = "5,10,15,20,30,100,200,500,1000"
 _RECALLS = "0.0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1.0"
 
-# What the name of several measures stands for without parameters, and whether those are cut-offs.
+# The values of names of several measures without parameters, and whether those are cut-offs.
 _FAMILIES = {
     "iprec_at_recall": (_RECALLS, False),
     "P": (_CUT_OFFS, True),

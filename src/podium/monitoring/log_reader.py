@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import math
 import os
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,17 @@ from podium.errors import DataError
 from podium.kernels import Doubles, Floats
 
 _LONGEST_LINE = 1 << 28
+_NUMBERS = {int, float}
+_RANKINGS = 100
+"""The rankings that a block has at most."""
 
 
 @dataclass(frozen=True)
 class _Entry:
     query: str
     ids: list[str]
-    features: dict[str, list[float]]
-    scores: list[float]
+    features: dict[str, Floats]
+    scores: Doubles
     definitions: str | None
     time: str
     model: str
@@ -95,8 +98,54 @@ def read_ranking_log(path: str | os.PathLike[str], *, model: str | None = None) 
         >>> read_ranking_log(file).dataset().features.tolist()
         [[2.0]]
     """
+    # Each process of a server has a file of its own: the files overlap in time.
+    entries = sorted(_all_entries(path, model), key=lambda each: each.time)
+    return _logged(entries, tuple(entries[0].features))
+
+
+def last_rankings(path: str | os.PathLike[str], *, model: str | None = None) -> Iterator[Dataset]:
+    """Yield the last ranking of each query, in blocks, all of whose labels are 0.
+
+    The files are read twice: what is kept of the first time is only where each query's last
+    ranking is, so that a log may be larger than memory.
+    """
+    last: dict[str, tuple[str, int]] = {}
+    definitions: set[str | None] = set()
+    names: tuple[str, ...] = ()
+    for position, entry in enumerate(_all_entries(path, model)):
+        names = names or tuple(entry.features)
+        definitions.add(entry.definitions)
+        # Each process of a server has a file of its own: the files overlap in time.
+        last[entry.query] = max(last.get(entry.query, ("", 0)), (entry.time, position))
+    shared = common_hash(sorted(definitions, key=str), "the rankings")
+    places = {place for _, place in last.values()}
+    kept = (
+        entry
+        for position, entry in enumerate(_all_entries(path, model))
+        if position in places and len(entry.scores)
+    )
+    empty = True
+    while some := list(islice(kept, _RANKINGS)):
+        empty = False
+        yield replace(_logged(some, names).dataset(), definitions_hash=shared)
+    if empty:
+        raise DataError("the log has no ranking", hint="Check its folder.")
+
+
+def _logged(entries: Sequence[_Entry], names: tuple[str, ...]) -> LoggedRankings:
+    return LoggedRankings(
+        names,
+        tuple(entry.query for entry in entries),
+        tuple(tuple(entry.ids) for entry in entries),
+        tuple(np.stack([entry.features[name] for name in names], axis=1) for entry in entries),
+        tuple(entry.scores for entry in entries),
+        common_hash([entry.definitions for entry in entries], "the rankings"),
+        tuple(sorted({entry.model for entry in entries})),
+    )
+
+
+def _all_entries(path: str | os.PathLike[str], model: str | None) -> Iterator[_Entry]:
     names: tuple[str, ...] | None = None
-    entries: list[_Entry] = []
     for file in _files(Path(path)):
         for number, entry in _entries(file, model):
             present = tuple(entry.features)
@@ -107,20 +156,9 @@ def read_ranking_log(path: str | os.PathLike[str], *, model: str | None = None) 
                     "has a ranking with other features than the first",
                     path=file, line=number, hint="Name one model, or read the files apart.",
                 )  # fmt: skip
-            entries.append(entry)
-    # Each process of a server has a file of its own: the files overlap in time.
-    entries.sort(key=lambda entry: entry.time)
+            yield entry
     if names is None:
         raise DataError("has no ranking", path=path, hint="Check the folder and the model.")
-    return LoggedRankings(
-        names,
-        tuple(entry.query for entry in entries),
-        tuple(tuple(entry.ids) for entry in entries),
-        tuple(_matrix(entry.features, names) for entry in entries),
-        tuple(np.array(entry.scores, np.float64) for entry in entries),
-        common_hash([entry.definitions for entry in entries], "the rankings"),
-        tuple(sorted({entry.model for entry in entries})),
-    )
 
 
 def _files(path: Path) -> Sequence[Path]:
@@ -160,7 +198,7 @@ def _entry(content: dict[str, Any], own_name: str) -> _Entry:
         if query is None:  # logs of 0.1.0 have one name
             query = content["query"]
         features = {
-            str(name): [math.nan if value is None else _number(value) for value in column]
+            str(name): _numbers(column, missing=True).astype(np.float32)
             for name, column in columns.items()
         }
         lengths = {len(ids), len(scores), *map(len, features.values())}
@@ -170,7 +208,7 @@ def _entry(content: dict[str, Any], own_name: str) -> _Entry:
             own_name if query is None else str(query),
             [str(each) for each in ids],
             features,
-            [_number(score) for score in scores],
+            _numbers(scores, missing=False),
             checked_hash(content.get("definitions")),
             str(content.get("time", "")),
             str(content.get("model", "")),
@@ -184,12 +222,12 @@ def _entry(content: dict[str, Any], own_name: str) -> _Entry:
     return entry
 
 
-def _number(value: object) -> float:
-    if type(value) not in (int, float) or not math.isfinite(value):  # type: ignore[arg-type]
-        raise ValueError(f"{value!r} is not a number")
-    return float(value)  # type: ignore[arg-type]
-
-
-def _matrix(features: dict[str, list[float]], names: tuple[str, ...]) -> Floats:
-    columns = [features[name] for name in names]
-    return np.ascontiguousarray(np.array(columns, np.float32).T)
+def _numbers(column: list[Any], *, missing: bool) -> Doubles:
+    """Return numbers of JSON, None as NaN where values may be missing."""
+    unknown = column.count(None) if missing else 0
+    if not {type(value) for value in column} <= _NUMBERS | ({type(None)} if unknown else set()):
+        raise ValueError("it has values that are not numbers")
+    numbers = np.array(column, np.float64)
+    if np.count_nonzero(np.isfinite(numbers)) != len(column) - unknown:
+        raise ValueError("it has numbers that are not finite")
+    return numbers

@@ -344,7 +344,7 @@ class _ThresholdLearner:
         return self._sorted.best(state.potential, state.lists, state.beta, excluded)
 
     def output(self, stump: Stump, features: Floats) -> Doubles:
-        # In double precision, as predictions do: a threshold between two neighbors is no float32.
+        # In double precision, as predictions do: a float32 cannot be between two neighbors.
         column = features[:, stump.feature].astype(np.float64)
         return (column > stump.threshold).astype(np.float64)
 

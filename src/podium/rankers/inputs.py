@@ -1,7 +1,7 @@
 """New rows in the form of the fit: columns by name, categories as codes, queries of data frames.
 
 Columns are matched by name, in any order, if both sides have names. Features without names (arrays,
-LETOR files) have numbers from 1, which only stand for the position of a column.
+LETOR files) have numbers from 1, which are only positions of columns.
 
 scikit-learn splits the columns of ``X`` together, and passes on other arrays with metadata routing
 only. So the query ids may be a column of ``X``, as in XGBoost's ranker.

@@ -94,7 +94,7 @@ class Stage:
         return self.checked(values, _length(rows))
 
     def checked(self, values: Any, rows: int) -> Doubles:
-        """Return scores of so many rows as numbers."""
+        """Return the scores of a number of rows as numbers."""
         numbers = as_numbers(values, np.float64, f"scores of {self.input}", dimensions=1)
         if len(numbers) != rows or np.isnan(numbers).any():
             raise DataError(
@@ -451,7 +451,7 @@ class StagedRanker(Ranker):
         return loaded
 
     def cost(self, documents: int) -> float:
-        """Return what a query with so many documents costs."""
+        """Return the cost of a query by its number of documents."""
         self._require_fitted()
         check_integer("documents", documents, minimum=1)
         one = group_sizes([documents], documents, None)

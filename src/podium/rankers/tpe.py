@@ -23,7 +23,7 @@ class FitPruned(Exception):  # noqa: N818 it is not an error
 
 
 class ParzenSearch:
-    """Combinations of parameters, each chosen by what came of those before it.
+    """Combinations of parameters, each chosen by the results of those before it.
 
     Values that are numbers in rising or falling order are searched as a range; others are
     categories. No combination is tried twice. A fit is pruned (``follow`` raises ``FitPruned``) if
@@ -61,11 +61,11 @@ class ParzenSearch:
         self._sign = 1.0 if larger_is_better else -1.0
         self._rng = generator(random_state)
         level = optuna.logging.get_verbosity()
-        optuna.logging.set_verbosity(optuna.logging.WARNING)  # a new study is no news
+        optuna.logging.set_verbosity(optuna.logging.WARNING)  # each new study logs a line
         try:
             self._study = optuna.create_study(
                 direction="maximize",
-                # Of NumPy's older generators, which take no larger seeds.
+                # NumPy's older generators take no larger seeds.
                 sampler=optuna.samplers.TPESampler(seed=random_state % 2**32),
                 pruner=optuna.pruners.MedianPruner(n_startup_trials=_UNPRUNED),
             )

@@ -162,7 +162,7 @@ class TreeRanker(DistributedRanker):
     ) -> None:
         train = in_memory(data)
         eval_set = None if validation is None else in_memory(validation)
-        # Of several processes, an error may tell that another one was lost: it is no argument's.
+        # An error may say that another process was lost: no argument caused it.
         errors = self._engine().errors() if communicator.size == 1 else nullcontext()
         with errors:
             self._grow(train, eval_set, progress, communicator, weights)

@@ -154,7 +154,13 @@ class Line:
 
 
 def line_chart(
-    title: str, steps: Sequence[str], lines: Sequence[Line], *, floor: float = 0.0
+    title: str,
+    steps: Sequence[str],
+    lines: Sequence[Line],
+    *,
+    floor: float = 0.0,
+    width: int = 520,
+    height: int = 330,
 ) -> str:
     """Lines over named steps, with bands where intervals are known; each point has a tooltip.
 
@@ -163,8 +169,10 @@ def line_chart(
         steps: The label under each step.
         lines: At least one.
         floor: The lower end of the scale.
+        width: The width, to which the page scales it.
+        height: The height.
     """
-    width, height, right, bottom = 520, 330, 16, 66
+    right, bottom = 16, 66
     values = [value for line in lines for value in (*line.values, *(line.high or ()))]
     top = max(1e-9, float(np.nanmax(values)), floor + 1e-9)
     step = _tick_step(top - floor)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from podium.data.json_lines import parse_json
 from podium.errors import DataError
-from podium.scorers.feature_names import check_feature_count, check_feature_names, shortened
+from podium.scorers.feature_names import check_feature_names, shortened
 from podium.scorers.single_precision import as_single
 from podium.scorers.trees import Split, TreeModel, concatenate_trees, flatten_tree
 
@@ -23,7 +23,7 @@ def read_catboost(content: bytes) -> TreeModel:
     """Read a model that CatBoost saved in JSON; its scores are CatBoost's raw values.
 
     Only numerical features: CatBoost turns categorical and text features into numbers by tables
-    that are no part of a tree.
+    that are not part of a tree.
     """
     try:
         return _model(parse_json(content))
@@ -44,7 +44,6 @@ def _model(content: dict[str, Any]) -> TreeModel:
             hint="Train it on numerical features.",
         )
     described = info["float_features"]
-    check_feature_count(len(described))
     names = [""] * len(described)
     columns, treatments = {}, {}
     for entry in described:

@@ -1,6 +1,6 @@
 """Whether an engine's model is well formed, before the engine sees it.
 
-LightGBM and XGBoost trust the numbers in a model file: a child that is no node, an array that is
+LightGBM and XGBoost trust the numbers in a model file: a child that is not a node, an array that is
 too short or a size that points past the text makes them read or write memory that is not theirs,
 which ends the process or worse. So models are checked here: every array has its length, every index
 is in range, and the nodes form a tree. What passes cannot make an engine leave its arrays; that it

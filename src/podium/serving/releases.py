@@ -87,7 +87,7 @@ class Releases:
 
 
 def read_content(spec: ModelSpec) -> tuple[str, bytes]:
-    """Read a model's file, or the folder of a ranker of texts; return its digest and its bytes."""
+    """Read a model's file, or the folder of a text ranker; return its digest and its bytes."""
     if Path(spec.path).is_dir():
         content = pack_folder(Path(spec.path), MOST_BYTES)
     else:

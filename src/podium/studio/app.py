@@ -58,6 +58,7 @@ from podium.studio.web.routes import (
     quality,
     results,
     screen,
+    server,
     signing_in,
     transfers,
     webhooks,
@@ -71,7 +72,7 @@ class Problem(BaseModel):
 
 
 def _problem(description: str) -> JsonObject:
-    # As content and not as a model: routes whose answers are no JSON refuse in JSON too.
+    # As content and not as a model: routes that do not answer in JSON refuse in JSON too.
     schema = Problem.model_json_schema()
     return {"description": description, "content": {"application/json": {"schema": schema}}}
 
@@ -106,6 +107,7 @@ _ROUTES = (
     accounts,
     signing_in,
     screen,
+    server,
 )
 _PROBE_SECONDS = 2.0
 

@@ -34,7 +34,8 @@ def first_problem(error: ValidationError) -> str:
     """What is wrong with values that do not fit a model, in one line."""
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}" if where else str(first["msg"])
+    problem = str(first["msg"]).removeprefix("Value error, ")
+    return f"{where}: {problem}" if where else problem
 
 
 def describe_error(error: BaseException) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What is told about an answer is what was recorded, and one pair goes to as many as it needs."""
+"""Pages show the answer that was recorded, and one pair goes to as many as it needs."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_without_https_cookies_work_too(server):
 
 @contextmanager
 def provider(hanging: threading.Event):
-    """An OpenID provider that tells about itself, and hangs while it is told to."""
+    """An OpenID provider that describes itself, and hangs when the test asks."""
 
     class OpenIDProvider(BaseHTTPRequestHandler):
         def do_GET(self):

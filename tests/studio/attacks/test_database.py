@@ -156,7 +156,7 @@ def test_errors_of_the_database_quote_no_values(engine):
     with pytest.raises(IntegrityError) as found:
         in_transaction(engine, twice)
     assert "$argon2id$secret" not in str(found.value)
-    told = describe_error(found.value)
-    assert (told["error"], told["sqlstate"]) == ("UniqueViolation", "23505")
-    assert "secret-address" not in str(told)
-    assert "test_database.py" in told["trace"]
+    described = describe_error(found.value)
+    assert (described["error"], described["sqlstate"]) == ("UniqueViolation", "23505")
+    assert "secret-address" not in str(described)
+    assert "test_database.py" in described["trace"]

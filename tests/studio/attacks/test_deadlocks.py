@@ -1,4 +1,4 @@
-"""Settings with which nobody could go on are refused, or told to everyone whom they concern."""
+"""Settings with which nobody could go on are refused, or shown to everyone whom they concern."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.studio.judging_helpers import queries_of
 from tests.studio.postgres import wait_until
 
 
-def told(owner):
+def blocked(owner):
     """What the dashboard's report says is blocked."""
     return owner.client.get(f"{owner.path}/report").json()["blocked"]
 
@@ -28,7 +28,7 @@ def test_one_person_a_query_cannot_be_assigned_where_two_must_judge(engine, judg
         engine, [ann, bob], queries=4, overlap_share=0.5, overlap_assessors=2, assigned_only=True
     )
     owner = judge(ann, project)
-    assert told(owner) == [
+    assert blocked(owner) == [
         "4 queries are blocked: nobody is assigned. Assign the queries under Assignments, "
         "or let everyone judge all queries."
     ]
@@ -38,9 +38,9 @@ def test_one_person_a_query_cannot_be_assigned_where_two_must_judge(engine, judg
         "2 people must judge a query, but 4 would be assigned to fewer: to 1. Assign each query "
         "to 2 people, or lower the number of people who judge a pair in the settings."
     )
-    assert told(owner)[0].startswith("4 queries are blocked: nobody is assigned.")
+    assert blocked(owner)[0].startswith("4 queries are blocked: nobody is assigned.")
     assert owner.post("assignment", people=[ann, bob], copies=2).status_code == 200
-    assert told(owner) == []
+    assert blocked(owner) == []
 
 
 @pytest.mark.parametrize(
@@ -89,12 +89,12 @@ def test_fewer_people_than_a_pair_needs_are_told_and_helped(engine, judge):
     count, after = owner.judge_all()
     assert (after["state"], after["problems"]) == ("blocked", [problem])
     assert after["wait_seconds"] > 0  # it may be fixed: ask again
-    assert told(owner) == [problem]
+    assert blocked(owner) == [problem]
     # The manager lowers the overlap, though there are judgments: what was said stands.
     assert count == len(log(engine)) > 0
     changed = owner.client.patch(owner.path, json={"overlap_assessors": 1})
     assert changed.status_code == 200, changed.text
-    assert told(owner) == []
+    assert blocked(owner) == []
     more, after = owner.judge_all()
     assert after["state"] == "done"
     assert all(row.counts for row in log(engine))
@@ -124,11 +124,11 @@ def test_careful_ends_for_one_person_with_budget_left(engine, judge, items, budg
         engine, [ann], queries=1, items=items, k=1, algorithm="careful", budget=budget
     )
     owner = judge(ann, project)
-    assert told(owner) == []
+    assert blocked(owner) == []
     count, after = owner.judge_all()
     assert count == math.comb(items, 2)
     assert after["state"] == "done"
-    assert told(owner) == []
+    assert blocked(owner) == []
 
 
 def test_what_all_have_skipped_is_told(engine, judge):
@@ -142,14 +142,14 @@ def test_what_all_have_skipped_is_told(engine, judge):
     after = second.next()
     assert (
         after["problems"]
-        == told(first)
+        == blocked(first)
         == [
             "1 query is blocked: everyone who can judge has already judged or skipped "
             "the remaining pairs. Invite someone else, or ask those who skipped pairs to undo that."
         ]
     )
     assert first.undo()["state"] == "task"
-    assert told(first) == []
+    assert blocked(first) == []
 
 
 def test_a_query_taken_from_its_only_assessor_is_told(engine, judge):
@@ -162,12 +162,12 @@ def test_a_query_taken_from_its_only_assessor_is_told(engine, judge):
         engine,
         lambda c: c.execute(delete(QueryAssignment).where(QueryAssignment.query_id == query)),
     )
-    assert told(owner)[0].startswith("1 query is blocked: nobody is assigned.")
+    assert blocked(owner)[0].startswith("1 query is blocked: nobody is assigned.")
     in_transaction(
         engine,
         lambda c: c.execute(update(Project).where(Project.id == project).values(paused=True)),
     )
-    assert told(owner) == []
+    assert blocked(owner) == []
 
 
 def test_both_pages_say_it(engine, person_browser, judge):

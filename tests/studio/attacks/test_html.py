@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from statistics import median
 
 import httpx2
 import nh3
@@ -29,18 +30,18 @@ def test_nested_tags_fail_an_import_while_the_server_answers(engine, server):
     with program(engine, server, people[0]) as client:
         begun = time.monotonic()
         job = _import(client, project, bad)
-        slowest = 0.0
+        took = []
         while job["state"] in ("waiting", "running"):
             started = time.monotonic()
             assert client.get("/healthz").status_code == 200
-            slowest = max(slowest, time.monotonic() - started)
+            took.append(time.monotonic() - started)
             time.sleep(0.02)
             job = client.get(f"/api/v1/projects/{project}/jobs/{job['id']}").json()
         assert job["state"] == "failed"
         assert "'d1' of query 'bad'" in job["error"]
         assert "HTML" in job["error"]
         # An answer that waited for the sanitiser would take most of the time.
-        assert slowest < max(2, (time.monotonic() - begun) / 2)
+        assert median(took) < max(1, (time.monotonic() - begun) / 4)
         job = ended(client, project, _import(client, project, good))
         assert job["state"] == "done", job
         query = client.get(f"/api/v1/projects/{project}/results").json()["queries"][0]["id"]

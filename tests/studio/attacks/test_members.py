@@ -19,7 +19,7 @@ from tests.studio.http_client import Browser, program
 
 
 def test_who_was_removed_does_not_come_back_by_the_same_link(engine, server):
-    ann, bob, cat = make_people(engine, 3)
+    ann, bob, cat, dan = make_people(engine, 4)
     project = make_project(engine, [ann, cat])
     secret = in_transaction(engine, lambda c: invite(c, project, Role.ASSESSOR, uses=10))
     with Browser(server) as browser, program(engine, server, ann) as owner:
@@ -39,7 +39,12 @@ def test_who_was_removed_does_not_come_back_by_the_same_link(engine, server):
         assert owner.patch(f"{members}/{cat}", json={"role": "manager"}).status_code == 204
         with program(engine, server, cat) as leaving:
             assert leaving.delete(f"{members}/{cat}").status_code == 204
-        assert browser.submit(f"/join/{again}").status_code == 303
+        # Bob was removed: a link for anyone does not bring him back, and it still works for others.
+        assert browser.submit(f"/join/{again}").status_code == 404
+        with Browser(server) as other:
+            signed = in_transaction(engine, lambda c: sign_in(c, dan, 1))
+            other.cookies.set("podium_session", signed.secret)
+            assert other.submit(f"/join/{again}").status_code == 303
 
 
 def test_assessors_are_not_told_how_they_are_checked(engine, server):
@@ -48,8 +53,8 @@ def test_assessors_are_not_told_how_they_are_checked(engine, server):
     with program(engine, server, ann) as owner, program(engine, server, bob) as assessor:
         path = f"/api/v1/projects/{project}"
         assert owner.get(path).json()["settings"]["gold_rate"] == 0.25
-        for told in (assessor.get(path).json(), assessor.get("/api/v1/projects").json()[0]):
-            assert set(told["settings"]) == {"name", "mode", "k", "guidelines"}
+        for shown in (assessor.get(path).json(), assessor.get("/api/v1/projects").json()[0]):
+            assert set(shown["settings"]) == {"name", "mode", "k", "guidelines"}
         assert "0.25" not in assessor.get(path).text
         assert assessor.patch(path, json={"k": 2}).status_code == 403
 
@@ -67,7 +72,7 @@ def test_a_documents_name_is_not_its_prior_rank(engine, server):
     )
     references = [row.reference for row in rows]
     assert len(set(references)) == 40
-    # Of forty numbers drawn at random about half of the neighbours rise: all would have rank order.
+    # Among forty random numbers about half of the neighbours rise; in the order of ranks all do.
     rising = sum(one < other for one, other in itertools.pairwise(references))
     assert 5 < rising < 34
     with program(engine, server, bob) as assessor:

@@ -61,7 +61,7 @@ def test_deleting_a_query_finds_its_leases_by_an_index(engine):
     in_transaction(engine, lambda c: c.execute(text("ANALYZE leases")))
 
     def plan(connection):
-        # Of a handful of rows, reading all of them would be quicker.
+        # Reading all would be quicker with a handful of rows.
         connection.execute(text("SET LOCAL enable_seqscan = off"))
         statement = text("EXPLAIN DELETE FROM leases WHERE query_id = :query")
         return "\n".join(connection.scalars(statement, {"query": query}))

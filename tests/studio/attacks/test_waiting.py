@@ -1,4 +1,4 @@
-"""Nobody is told that nothing is left while others may open more, and whoever waits is asked."""
+"""No page says that nothing is left while others may open more, and everyone who waits is asked."""
 
 from __future__ import annotations
 

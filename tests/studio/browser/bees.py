@@ -34,7 +34,7 @@ If both help equally, they are a tie. A document that does not help at all is **
 | --- | --- |
 | better | you would rather be given this one |
 | tie | you could not choose |
-| bad | it is no answer |
+| bad | it does not answer the query |
 """
 _DOCUMENTS = {
     "The sun as a compass": (

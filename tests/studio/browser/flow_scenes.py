@@ -24,8 +24,10 @@ from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
 from podium.studio.store.rows import JobRow
 from podium.studio.store.tables import ProjectQuery
+from tests.studio.browser.chromium import Judging
 from tests.studio.browser.project_scenes import busy_project
 from tests.studio.browser.scenes import Stage, scene
+from tests.studio.browser.shop import draw_pictures, shop_project
 from tests.studio.claimed_jobs import claimed_job
 
 
@@ -76,7 +78,7 @@ def project_model(stage: Stage, page: Page) -> None:
     project = busy_project(stage)
     row = judged_by_model(stage, project)
     page.goto(f"/projects/{project}/models/{row.id}")
-    page.locator("summary").click()
+    page.locator("main summary").click()
 
 
 @scene()
@@ -123,13 +125,14 @@ def project_quality(stage: Stage, page: Page) -> None:
 @scene()
 def adjudicate(stage: Stage, page: Page) -> None:
     page.goto(f"/projects/{disputed_project(stage, page)}/adjudicate")
-    page.wait_for_selector("text=Earlier answers")
+    page.wait_for_selector(".votes li")
 
 
 @scene()
 def training(stage: Stage, page: Page) -> None:
-    page.goto(f"/projects/{disputed_project(stage, page)}/training")
-    page.get_by_role("button", name="Right is better").click()
+    tab = Judging(page, disputed_project(stage, page))
+    page.goto(f"/projects/{tab.project}/training")
+    tab.answer("ArrowRight")
     page.wait_for_selector("text=Not quite")
 
 
@@ -168,3 +171,11 @@ def crowd_arrive(stage: Stage, page: Page) -> None:
 @scene(stranger=True)
 def reset(_stage: Stage, page: Page) -> None:
     page.goto("/reset")
+
+
+@scene()
+def preview(stage: Stage, page: Page) -> None:
+    draw_pictures(page)
+    tab = Judging(page, shop_project(stage.engine, stage.ann))
+    page.goto(f"/projects/{tab.project}/preview")
+    tab.ready()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+import time
 
 from playwright.sync_api import FilePayload, Page
-from sqlalchemy import insert, select, update
+from sqlalchemy import func, insert, select, update
 
 from podium.data import Candidate, CandidateList
 from podium.studio.accounts.service import sign_in
@@ -18,7 +19,7 @@ from podium.studio.projects.service import (
 )
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
-from podium.studio.store.tables import Gold, Membership, Project, Report
+from podium.studio.store.tables import Gold, JudgmentCount, LogEntry, Membership, Project
 from podium.studio.web.access import COOKIE
 from tests.studio.browser.bees import GUIDELINES
 from tests.studio.browser.scenes import Stage, blocked_project, scene
@@ -132,22 +133,20 @@ def project_new(_stage: Stage, page: Page) -> None:
 
 @scene()
 def project_dashboard(stage: Stage, page: Page) -> None:
-    page.goto(f"/projects/{busy_project(stage)}/dashboard")
-    page.wait_for_selector("text=Agreement", timeout=60_000)
+    project = busy_project(stage)
+    in_transaction(stage.engine, _spread_over_days)
+    page.goto(f"/projects/{project}/dashboard")
     page.wait_for_selector("text=Krippendorff", timeout=60_000)
-    in_transaction(stage.engine, _add_history)
-    page.reload()
     page.wait_for_selector(".chart svg")
 
 
-def _add_history(connection):
-    """Reports that were made over some days."""
-    for row in connection.execute(select(Report.__table__)).all():
-        history = [[row.made_at - 43_200 * (6 - step), 8 * step] for step in range(6)]
-        content = row.content | {"history": history}
-        connection.execute(
-            update(Report).where(Report.project_id == row.project_id).values(content=content)
-        )
+def _spread_over_days(connection):
+    """Judge within some days until now, rather than in minutes."""
+    last, now = connection.scalar(select(func.max(LogEntry.at))), time.time()
+    connection.execute(update(LogEntry).values(at=now - 600 * (last - LogEntry.at)))
+    connection.execute(
+        update(JudgmentCount).values(last_at=now - 600 * (last - JudgmentCount.last_at))
+    )
 
 
 @scene()
@@ -243,7 +242,7 @@ def projects_archived(stage: Stage, page: Page) -> None:
     archive = update(Project).where(Project.id == project).values(archived=True, paused=True)
     in_transaction(stage.engine, lambda c: c.execute(archive))
     page.goto("/")
-    page.locator("summary").click()
+    page.locator("main summary").click()
 
 
 @scene()
@@ -288,7 +287,7 @@ def tokens(_stage: Stage, page: Page) -> None:
 def accounts(stage: Stage, page: Page) -> None:
     busy_project(stage)
     page.goto("/accounts")
-    page.locator("summary").nth(1).click()
+    page.locator("main summary").nth(1).click()
 
 
 @scene()

@@ -23,7 +23,7 @@ _WORDS = ("red", "warm", "light", "wide", "dry", "small", "cheap", "long", "soft
 _THINGS = ("tent", "shoe", "jacket", "rope", "lamp", "stove", "sock", "boot", "bag", "map")
 _ENDS = ("done", "yours-done", "blocked")
 _SENSES = 3
-"""How many columns of the features file tell something, each with noise."""
+"""How many columns of the features file say something, each with noise."""
 
 
 @dataclass

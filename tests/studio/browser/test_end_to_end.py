@@ -88,7 +88,11 @@ def test_three_people_find_the_hidden_order(postgres, browser):
     project = make_project(engine, people, queries=0, k=K)
     found = passages(QUERIES, ITEMS)
     entries = [
-        CandidateList(f"q{n}", name, tuple(Candidate(item, text=text) for item, text in of.items()))
+        CandidateList(
+            f"q{n}",
+            name,
+            tuple(Candidate(item, title=item, text=text) for item, text in of.items()),
+        )
         for n, (name, of) in enumerate(found.items())
     ]
     in_transaction(engine, lambda c: add_queries(c, project_row(c, project), entries))

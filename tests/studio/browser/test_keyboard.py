@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 from playwright.sync_api import expect
+from sqlalchemy import update
 
 from podium.studio.judging.answer_choices import SKIP, choices
+from podium.studio.store.database import in_transaction
 from podium.studio.store.enums import Mode
+from podium.studio.store.tables import QueryCandidate
 from podium.studio.web.routes.judging import answer_buttons
 from tests.studio.browser.chromium import let_it_accept, open_task, read_log
 from tests.studio.factories import make_people, make_project
@@ -109,15 +112,57 @@ def test_a_held_key_and_one_pressed_too_soon_answer_once(engine, person_browser)
     assert len(read_log(engine)) == 1
 
 
-def test_keys_work_after_a_click_into_a_frame(engine, judging):
-    from podium.studio.store.database import in_transaction
-    from podium.studio.store.tables import QueryCandidate
+def test_a_key_pressed_a_little_early_is_kept(engine, person_browser):
+    (ann,) = make_people(engine, 1)
+    tab = open_task(person_browser(ann), make_project(engine, [ann], queries=1, items=6))
+    token = tab.ready()
+    tab.page.keyboard.press("ArrowLeft")
+    task = tab.page.locator('[data-part="task"]')
+    expect(task).not_to_have_attribute("data-shows", token)
+    second = task.get_attribute("data-shows")
+    tab.page.wait_for_selector(".documents [aria-busy]", state="detached")
+    tab.page.clock.run_for(100)
+    tab.page.keyboard.press("ArrowRight")
+    assert task.get_attribute("data-shows") == second  # nobody reads so fast
+    tab.page.clock.run_for(200)
+    expect(task).not_to_have_attribute("data-shows", second)
+    wait_until(lambda: [row.value for row in read_log(engine)] == [1, -1])
 
+
+def test_short_texts_stand_one_below_the_other_on_a_phone(engine, judging):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=1, items=6)
+    tab = judging(ann, project, viewport={"width": 390, "height": 844}, has_touch=True)
+    tab.ready()  # both are seen at once
+    left, right = (each.bounding_box() for each in tab.page.locator(".documents .document").all())
+    assert left["y"] + left["height"] <= right["y"]
+    answers = tab.page.locator(".answers").bounding_box()
+    assert 0 < answers["y"] - right["y"] - right["height"] < 20  # directly below
+    for button in tab.page.locator(".commands button, .answers button").all():
+        assert button.bounding_box()["height"] >= 44
+    tab.page.get_by_role("button", name="Right is better").tap()
+    tab.wait_until_saved()
+
+
+def test_a_finished_query_is_said_and_a_break_sums_up(engine, judging):
+    (ann,) = make_people(engine, 1)
+    tab = judging(ann, make_project(engine, [ann], queries=2, items=2, k=1))
+    tab.answer("ArrowLeft")
+    expect(tab.page.locator('[data-part="finished"]')).to_have_text("Query finished")
+    tab.ready()
+    tab.page.keyboard.press("p")
+    summary = tab.page.locator('[data-screen="break"] [data-summary]')
+    expect(summary).to_contain_text("1 judgment in 0:0")
+    expect(summary).to_contain_text("1 query finished.")
+    expect(tab.page.get_by_role("button", name="Resume")).to_be_focused()
+
+
+def test_keys_work_after_a_click_into_a_frame(engine, judging):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=6)
     in_transaction(
         engine,
-        lambda c: c.execute(QueryCandidate.__table__.update().values(html="<p>Some <b>page</b>")),  # type: ignore[attr-defined]
+        lambda c: c.execute(update(QueryCandidate).values(html="<p>Some <b>page</b>")),
     )
     tab = judging(ann, project)
     tab.ready()
@@ -131,6 +176,8 @@ def test_keys_work_after_a_click_into_a_frame(engine, judging):
 def test_the_pointer_does_as_well(engine, judging):
     (ann,) = make_people(engine, 1)
     project = make_project(engine, [ann], queries=1, items=6)
+    text = "A text that fills a phone's screen. " * 20
+    in_transaction(engine, lambda c: c.execute(update(QueryCandidate).values(text=text)))
     tab = judging(ann, project, viewport={"width": 390, "height": 844}, has_touch=True)
     tab.wait_for("task")
     assert tab.page.locator(".documents .document:visible").count() == 1

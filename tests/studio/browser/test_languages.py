@@ -45,7 +45,7 @@ def test_an_assessor_signs_in_judges_and_signs_out_in_german(engine, ann, person
     tab.ready()
     page.keyboard.press("u")
     expect(page.locator('[data-part="notice-text"]')).to_have_text(
-        "Ihre letzte Antwort wurde rückgängig gemacht."
+        "Ihr letztes Urteil wurde zurückgenommen."
     )
     tab.answer("ArrowRight")
     expect(page.locator('[data-part="saved"]')).to_have_text("Gespeichert")
@@ -61,12 +61,14 @@ def test_an_assessor_signs_in_judges_and_signs_out_in_german(engine, ann, person
     page.goto("/account")
     page.get_by_label("Sprache der Seiten").select_option("de")
     page.get_by_role("button", name="Sprache speichern").click()
+    page.locator("header summary").click()
     page.get_by_role("button", name="Abmelden").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Anmelden")
     page.context.clear_cookies(name="podium_language")
     page.goto("/sign-in")
     _sign_in(page, "E-mail address", "Password", "Sign in")
     expect(page.get_by_role("heading", level=1)).to_have_text("Projekte")
+    page.locator("header summary").click()
     page.get_by_role("button", name="Abmelden").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Anmelden")
 

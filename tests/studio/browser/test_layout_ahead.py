@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import update
 
+from podium.studio.store.database import in_transaction
+from podium.studio.store.tables import QueryCandidate
 from tests.studio.factories import make_people, make_project
 
 BOXES = """name => [...document.querySelector(name).querySelectorAll(".text")].map(text => {
@@ -16,6 +19,8 @@ BOXES = """name => [...document.querySelector(name).querySelectorAll(".text")].m
 def test_showing_the_next_documents_moves_nothing(engine, judging, size):
     people = make_people(engine, 1)
     project = make_project(engine, people, queries=3, items=4)
+    text = "A text that fills a phone's screen. " * 20
+    in_transaction(engine, lambda c: c.execute(update(QueryCandidate).values(text=text)))
     tab = judging(people[0], project, viewport={"width": size[0], "height": size[1]})
     if size[0] == 390:
         tab.page.wait_for_selector(".documents .text")

@@ -3,7 +3,7 @@
 What the day consists of:
 
 1. The manager signs in, reads the hints of the settings and creates a project.
-2. She uploads the shop's spreadsheet of products, looks at its first rows and tells what its
+2. She uploads the shop's spreadsheet of products, looks at its first rows and says what its
    columns are; uploads gold pairs, a second spreadsheet; and invites people with one link.
 3. People follow the link, choose a password and judge. One does not look at the products, and one
    is slow. The first few answers of one of them are given by keyboard in a browser, all others
@@ -117,7 +117,7 @@ class Manager:
         self._done(2)
 
     def _done(self, count: int) -> None:
-        """Wait until so many jobs of the page are done; it tells by itself."""
+        """Wait until so many jobs of the page are done; it says so by itself."""
         jobs = self.page.locator("#jobs tbody tr")
         expect(jobs).to_have_count(count)
         expect(jobs.get_by_text("done", exact=True)).to_have_count(count, timeout=PATIENCE)
@@ -130,13 +130,17 @@ class Manager:
 
     def dashboard(self, judgments: int) -> dict[str, dict[str, str]]:
         """The table of assessors, once its figures have all judgments."""
-        self.go_to("Dashboard")
+        self.go_to("Overview")
         table = self.page.locator("section", has=self.page.get_by_role("heading", name="Assessors"))
         end = time.monotonic() + PATIENCE / 1000
         while time.monotonic() < end:
             header = table.locator("thead th").all_inner_texts()
             rows = [row.locator("td").all_inner_texts() for row in table.locator("tbody tr").all()]
-            figures = {row[0]: dict(zip(header, row, strict=True)) for row in rows if len(row) > 1}
+            figures = {
+                row[0].removesuffix("check").strip(): dict(zip(header, row, strict=True))
+                for row in rows
+                if len(row) > 1
+            }
             if sum(int(each["Judgments"]) for each in figures.values()) == judgments:
                 return figures
             self.page.wait_for_timeout(1000)
@@ -148,8 +152,8 @@ class Manager:
         expect(self.page.get_by_role("link", name=name)).to_have_count(0)
 
     def discard(self, name: str, since: float) -> str:
-        """Discard what someone judged since a time, and wait for the page to tell the result."""
-        self.go_to("Dashboard")
+        """Discard what someone judged since a time, and wait for the page's result."""
+        self.go_to("Overview")
         self.page.get_by_role("link", name=name, exact=True).click()
         moment = self.page.evaluate(
             """since => {
@@ -159,7 +163,7 @@ class Manager:
             since,
         )
         self.page.locator("[data-utc]").fill(moment)
-        self.page.locator("[name=reason]").last.fill("Did not look at the products.")
+        self.page.locator("[name=reason]").first.fill("Did not look at the products.")
         self.page.get_by_role("button", name="Discard judgments").click()
         row = self.page.locator("#discards tr", has_text="Did not look")
         expect(row.get_by_text("done", exact=True)).to_be_visible(timeout=PATIENCE)
@@ -172,22 +176,24 @@ class Manager:
         self.page.get_by_role("button", name="Save adjudicator").click()
         self.page.get_by_role("link", name="Decide disagreements").click()
         decided = 0
-        decision = self.page.get_by_role("heading", name="Your decision")
+        decision = self.page.locator("[data-part=task][data-accepts]:not([hidden])")
         nothing = self.page.get_by_role("heading", name="Nothing to decide", exact=True)
         while True:
             expect(decision.or_(nothing)).to_be_visible(timeout=PATIENCE)
             if nothing.count():
                 return decided
-            query = self.page.locator("section.card header h2").inner_text()
-            products = self.page.locator(".columns h3").all_inner_texts()
+            token = decision.get_attribute("data-shows")
+            query = self.page.locator("[data-part=query]").inner_text()
+            products = self.page.locator(".documents .document-title").all_inner_texts()
             left, right = (shop.worth[query][each.removeprefix("Product ")] for each in products)
             answer = "Left is better" if left > right else "Right is better"
             self.page.get_by_role("button", name=answer).click()
+            expect(self.page.locator(f"[data-shows='{token}'][data-accepts]")).to_have_count(0)
             decided += 1
 
     def ask_contradictions_again(self) -> int:
         """Have judgments that contradict each other asked again; gives how many cycles."""
-        self.go_to("Dashboard")
+        self.go_to("Overview")
         table = self.page.locator(
             "section", has=self.page.get_by_role("heading", name="Contradictions")
         )
@@ -293,7 +299,7 @@ def live_through(
     engine,
     settings: dict[str, str],
 ) -> Day:
-    """The day as the docstring above tells it."""
+    """The day as the docstring above has it."""
     begun = time.time()
     in_transaction(
         engine,
@@ -333,16 +339,15 @@ def live_through(
     assert suspect == careless.name
     before = outcome(shop, as_judgments(manager.export("csv")))
     if len(people) > 2:  # enough judgments for flags, and others to agree with
-        assert [name for name, each in figures.items() if "gold pairs right" in each["Flags"]] == [
-            careless.name
-        ]
+        problems = manager.page.locator(".notice.warn li", has_text="gold pairs right")
+        assert [text.split(":")[0] for text in problems.all_inner_texts()] == [careless.name]
         assert careless.name == min(
             figures, key=lambda name: _share(figures[name]["Agrees with others"])
         )
 
     manager.remove(careless.name)
-    told = manager.discard(careless.name, begun - 60)
-    assert re.search(r"(\d+) judgments", told).group(1) == str(careless.answers)
+    message = manager.discard(careless.name, begun - 60)
+    assert re.search(r"(\d+) judgments", message).group(1) == str(careless.answers)
     rest = [person for person in people if person is not careless]
     decided = 0
     while True:
@@ -351,7 +356,7 @@ def live_through(
         decided += now
         if not manager.ask_contradictions_again() and not now:
             break
-    manager.go_to("Dashboard")
+    manager.go_to("Overview")
     progress = f"{len(shop.worth)} of {len(shop.worth)}"
     expect(manager.page.locator("dd").get_by_text(progress, exact=True)).to_be_visible()
 
@@ -371,9 +376,9 @@ def live_through(
 
 
 def _share(cell: str) -> float:
-    """A share as the dashboard writes it: "3 of 4"."""
-    hits, _, total = cell.partition(" of ")
-    return int(hits) / int(total) if total else 1.0
+    """A share as the overview writes it: "75 % 3 of 4"."""
+    written = re.search(r"(\d+) of (\d+)", cell)
+    return int(written[1]) / int(written[2]) if written else 1.0
 
 
 @pytest.mark.slow

@@ -218,7 +218,7 @@ def test_a_server_that_starts_again(engine, database, browser):
     tab.answer("ArrowRight")
     tab.wait_for("sending")
     expect(tab.page.locator('[data-part="announcement"]')).to_have_text(
-        "Your answer is saved in this browser"
+        "Your judgment is saved in this browser"
     )
     with serving(settings, port):
         tab.ready()  # by itself

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from playwright.sync_api import expect
-from sqlalchemy import select
+from sqlalchemy import select, update
 
-from podium.studio.store.database import reading
-from podium.studio.store.tables import Lease, LogEntry
+from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.tables import Lease, LogEntry, QueryCandidate
 from tests.studio.browser.chromium import Judging
 from tests.studio.browser.shop import QUESTIONS, SCALE, draw_pictures, shop_project
 from tests.studio.factories import make_people, make_project
@@ -67,6 +67,9 @@ def test_own_grades_by_key(engine, person_browser):
 def test_on_a_phone_both_documents_are_seen_before_a_verdict(engine, person_browser):
     phone = {"width": 390, "height": 844}
     tab = open_shop(person_browser, engine, queries=1, viewport=phone)
+    text = "Wide running shoes for soft trails. " * 40
+    in_transaction(engine, lambda c: c.execute(update(QueryCandidate).values(text=text)))
+    tab.open()
     tab.page.wait_for_selector(".documents .price >> visible=true")
     tab.page.wait_for_timeout(400)  # after which a verdict would be taken
     assert not tab.accepts()

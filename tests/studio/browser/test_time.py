@@ -105,7 +105,7 @@ def test_absence_is_noticed_and_taken_off(engine, tab):
     assert shown(tab) == 30
     tab.page.get_by_role("button", name="Continue").click()
     pass_time(tab, 15)
-    # Of 3,000 seconds none may count; a busy browser may be some tenths late.
+    # None of the 3,000 seconds may count; a busy browser may be some tenths late.
     assert seconds_taken(engine, tab) == pytest.approx(45 + COUNTED, abs=1)
 
 

@@ -1,7 +1,7 @@
 """Search engines that run: put an export there, score rows, and switch what searches refer to.
 
 A model is put under the name of its version, ``podium-NAME-HASH``, and never changed. Searches
-refer to NAME; what that stands for is switched by one request.
+refer to NAME; one request switches the version that it refers to.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from podium.kernels import Doubles
 
 @dataclass(frozen=True)
 class Reference:
-    """What a name stands for in searches.
+    """The version that a name refers to in searches.
 
     Attributes:
         live: The version that ranks, or None if there is none yet.
@@ -74,14 +74,14 @@ class DeploymentEngine(LiveEngine, Protocol):
         """Return what Podium has put there."""
 
     def reference(self, name: str) -> Reference:
-        """Return what a name stands for in searches."""
+        """Return the version that a name refers to in searches."""
 
     def refer(self, name: str, seen: Reference, version: str) -> Reference:
-        """Let a name stand for another version from now on, and return what is there then.
+        """Let a name refer to another version from now on, and return what it refers to then.
 
         Args:
             name: The name.
-            seen: What it stands for.
+            seen: What it refers to.
             version: A version that is there.
         """
 

@@ -108,7 +108,7 @@ class EngineClient:
             method: The method of HTTP.
             path: The path below the engine's address, without a slash before it.
             content: Bytes to send, or what becomes JSON.
-            allowed: Statuses beside 200 and 201 that are no error.
+            allowed: Statuses beside 200 and 201 that are not errors.
             kind: The type of the content.
         """
         body = content if isinstance(content, bytes | None) else _json(content)

@@ -147,7 +147,7 @@ class SolrEngine:
                     return _scores_of_values(replica, export, values, model_on_values)
             if queries:
                 raise DataError(
-                    "a feature is no field, and the collection has no document to score",
+                    "a feature is not a field, and the collection has no document to score",
                     hint="Verify in a collection with documents.",
                 )
             self._add_fields(client, export)

@@ -74,7 +74,7 @@ class OpenSearch(Target):
         if not request.never_missing:
             if rule == "zero" and (zero_goes_left(model) != model.missing_left)[inner].any():
                 self.refuse(
-                    f"missing values before the version after {request.version}: they are 0 there",
+                    f"missing values in version {request.version}, where they are 0",
                     self._missing_hint(),
                 )
             if rule == "right" and model.missing_left[inner].any():

@@ -115,8 +115,8 @@ def bootstrap_agreement(
 ) -> Interval:
     """A figure's percentile bootstrap interval, from resampling the units judged.
 
-    Samples of which there is no figure, as none of their things was judged by two people, are left
-    out; where that is most of them, there is no interval.
+    Samples without a figure, in which nothing was judged by two people, are left out; if most are,
+    there is no interval.
 
     Args:
         statistic: The figure, such as `fleiss_kappa`.

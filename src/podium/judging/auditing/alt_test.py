@@ -27,7 +27,7 @@ from podium.kernels import Doubles, Ints
 Bools = NDArray[np.bool_]
 
 LEAST_UNITS = 30
-"""Below so many units the t-test's assumption is in doubt, and a person is left out."""
+"""A person with fewer units is left out: the t-test's assumption is in doubt."""
 
 LEAST_PEOPLE = 3
 """With two people, it is only seen to whom the model is nearer."""

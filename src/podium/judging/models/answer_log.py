@@ -2,7 +2,7 @@
 
 Every answer is on disk before it counts, with the model, the rubric's hash, the tokens and the
 model's own words, and every request before it is sent, in a line with what was spent so far.
-Whoever asks the same again, after a crash or in another run, is answered from here. A question is
+The same question again, after a crash or in another run, is answered from here. A question is
 the same if the model, the rubric, the texts and the number of the repetition are.
 """
 

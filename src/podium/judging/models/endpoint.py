@@ -1,6 +1,6 @@
 """Requests to an endpoint that speaks OpenAI's chat completions.
 
-At most so many requests are under way at once as there are connections. An endpoint that is busy is
+There are at most as many requests at once as connections. An endpoint that is busy is
 asked again after the time it names, by all threads together; one that fails, after a time that
 doubles. An endpoint that refuses an optional parameter is asked without it from then on.
 """

@@ -24,7 +24,7 @@ class MeanTest:
         low: What the mean is above, with the confidence asked for; NaN for a single value.
         p_value: How surprising values so far above the bound would be, were the mean at it: the
             larger of the t-test's p-value and ``unseen``.
-        unseen: The chance that none of so many values is one of the losses that would bring the
+        unseen: The chance that no value is one of the losses that would bring the
             mean to the bound, were they as large as they can be.
         deviation: The standard deviation of the values, each as it counts in the mean; NaN for a
             single value.
@@ -64,7 +64,7 @@ def mean_above(
 
     Args:
         values: One per query.
-        bound: What the mean is to be above.
+        bound: The value that the mean must be above.
         level: The level of the test, for ``low``.
         least: The least that a value can be.
         weights: One per query, above 0; None if all count equally.

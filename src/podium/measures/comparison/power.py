@@ -1,4 +1,4 @@
-"""How many queries show a difference, and what difference so many queries show."""
+"""How many queries show a difference, and what difference a number of queries shows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def difference_power(
     level: float = 0.05,
     one_sided: bool = False,
 ) -> float:
-    """The chance that a paired t-test of so many queries shows a true mean difference.
+    """The chance that a paired t-test of some queries shows a true mean difference.
 
     The test statistic has a noncentral t distribution if differences are normal, and nearly so for
     the mean of many that are not. With two sides, a significant difference of the wrong sign does
@@ -107,7 +107,7 @@ def detectable_difference(
     level: float = 0.05,
     one_sided: bool = False,
 ) -> float:
-    """The smallest true difference that so many queries show with some power.
+    """The smallest true difference that a number of queries shows with some power.
 
     Example:
         >>> round(detectable_difference(0.1, 787), 4)

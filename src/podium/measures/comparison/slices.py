@@ -158,7 +158,7 @@ def column_slices(slices: Sequence[Slice], column: str, value: str = "") -> list
 
 
 def is_numeric(values: Sequence[Any]) -> bool:
-    """Whether a column has so many different numbers that it is cut into ranges."""
+    """Whether a column has enough different numbers to be cut into ranges."""
     known = [value for value in values if value is not None]
     return (
         all(isinstance(value, int | float) and not isinstance(value, bool) for value in known)

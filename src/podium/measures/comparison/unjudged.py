@@ -33,7 +33,7 @@ _DRAWS = 200
 _TRIALS = 4
 """Those of the draws in which every document's label is tried out."""
 _MOST_BOUNDED = 5_000
-"""Beyond so many ways to share out labels among a query's documents, there are no bounds."""
+"""With more ways to assign labels to a query's documents, there are no bounds."""
 _AT_ONCE = 2_000_000
 """Rows of lists that are evaluated at a time."""
 
@@ -139,7 +139,7 @@ def trial_bounds(trial: LabelTrial, differences: Doubles, name: str) -> Unjudged
 
 
 def _largest_mean(values: Doubles, certain: NDArray[np.bool_]) -> float:
-    """The largest mean of the values that are certain and any of the others; NaN is no value."""
+    """The largest mean of the values that are certain and any of the others; NaN is left out."""
     total, count = float(values[certain].sum()), int(certain.sum())
     others = values[~certain]
     for value in np.sort(others[~np.isnan(others)])[::-1].tolist():
@@ -545,5 +545,5 @@ def _levels(labels: NDArray[Any], relevant_from: float) -> tuple[Doubles, bool]:
 
 @cache
 def _multisets(levels: tuple[float, ...], size: int) -> NDArray[np.float64]:
-    """All ways to choose so many labels, a row each, largest first."""
+    """All ways to choose a number of labels, one per row, largest first."""
     return np.array(list(combinations_with_replacement(levels[::-1], size)))

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, and_, delete, func, null, or_, select, update
 
 from podium.studio.accounts.identity import record
 from podium.studio.accounts.service import (
+    add_user,
     check_not_crowd_worker,
     check_password,
     end_access,
@@ -15,11 +16,13 @@ from podium.studio.accounts.service import (
 )
 from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
+from podium.studio.store.database import storable
 from podium.studio.store.rows import UserRow, fetch_all, fetch_one
 from podium.studio.store.tables import (
     AuditRecord,
     CrowdWorker,
     Delivery,
+    Invitation,
     LogEntry,
     Membership,
     Project,
@@ -127,6 +130,23 @@ def reset_password(connection: Connection, by: int | None, user_id: int) -> str:
     return password
 
 
+def create_account(connection: Connection, by: int, email: str, name: str) -> tuple[int, str]:
+    """Create an account; returns it and its password, which is shown once."""
+    password = new_secret()[:20]
+    user_id = add_user(connection, email, name, password)
+    record(connection, by, None, "created an account", user=user_id)
+    return user_id, password
+
+
+def rename(connection: Connection, user_id: int, name: str) -> None:
+    """Change one's own name."""
+    name = " ".join(storable(name).split())
+    if not 1 <= len(name) <= 200:
+        raise RefusedError(422, "Enter a name of 1 to 200 characters.")
+    connection.execute(update(User).where(User.id == user_id).values(name=name))
+    record(connection, user_id, None, "changed the name")
+
+
 def change_password(connection: Connection, user_id: int, old: str, new: str) -> None:
     """Change one's own password; all other sessions and API tokens end."""
     row = account_by_id(connection, user_id)
@@ -152,6 +172,7 @@ def anonymise(connection: Connection, by: int | None, user_id: int) -> None:
     _check_other_admin(connection, row)
     end_access(connection, user_id)
     connection.execute(delete(Membership).where(Membership.user_id == user_id))
+    connection.execute(delete(Invitation).where(Invitation.email == row.email))
     connection.execute(
         delete(SignInFailure).where(
             or_(

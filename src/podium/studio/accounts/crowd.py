@@ -21,6 +21,7 @@ from podium.studio.messages import Message
 from podium.studio.store.enums import Role
 from podium.studio.store.rows import fetch_all, fetch_one
 from podium.studio.store.tables import (
+    BY_NO_LINK,
     CrowdLink,
     CrowdWorker,
     Membership,
@@ -200,7 +201,10 @@ def _new_worker(connection: Connection, link: _Link, external_id: str) -> int:
     user_id = add_user(connection, f"{new_secret()[:20].lower()}@crowd.invalid", name, None)
     connection.execute(
         insert(Membership).values(
-            project_id=link.project_id, user_id=user_id, role=Role.ASSESSOR.value
+            project_id=link.project_id,
+            user_id=user_id,
+            role=Role.ASSESSOR.value,
+            invitation_id=BY_NO_LINK,
         )
     )
     return user_id

@@ -6,15 +6,16 @@ import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from podium.studio.accounts.identity import Member, check_not_archived, record
-from podium.studio.accounts.service import check_not_crowd_worker, invite
+from podium.studio.accounts.service import bring_back, check_not_crowd_worker, invite
 from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
 from podium.studio.store.enums import Role
 from podium.studio.store.rows import ProjectRow, fetch_all
 from podium.studio.store.tables import (
+    BY_NO_LINK,
     ApiToken,
     AuditRecord,
     Invitation,
@@ -22,6 +23,7 @@ from podium.studio.store.tables import (
     Membership,
     ProjectQuery,
     QueryAssignment,
+    RemovedMember,
     User,
 )
 
@@ -42,6 +44,7 @@ class ActiveInvitation:
 
     id: int
     role: str
+    email: str | None
     uses_left: int
     expires_at: float
 
@@ -103,8 +106,9 @@ def set_role(connection: Connection, who: Member, user_id: int, role: Role) -> N
 def remove_member(connection: Connection, who: Member, user_id: int) -> None:
     """Remove someone from a project. Their judgments stay; their leases end.
 
-    The project's invitations are revoked, unless the member leaves on their own: otherwise a
-    removed member could rejoin through a link, with the same account or another.
+    Unless they leave on their own, no link brings them back, and the links that they may know are
+    revoked, since they could come back with another account: of an assessor the one by which they
+    came, of others, or where that is unknown, all.
     """
     present = _role_of(connection, who, user_id)
     if not who.may(present):
@@ -126,36 +130,88 @@ def remove_member(connection: Connection, who: Member, user_id: int) -> None:
             QueryAssignment.user_id == user_id, QueryAssignment.query_id.in_(queries)
         )
     )
-    connection.execute(
-        delete(Membership).where(
-            Membership.project_id == who.project.id, Membership.user_id == user_id
-        )
-    )
+    membership = (Membership.project_id == who.project.id, Membership.user_id == user_id)
+    came_by = connection.scalar(select(Membership.invitation_id).where(*membership))
+    connection.execute(delete(Membership).where(*membership))
     ended = 0
     if user_id != who.person.id:
-        ended = connection.execute(
-            delete(Invitation).where(Invitation.project_id == who.project.id)
-        ).rowcount
+        known = Invitation.project_id == who.project.id
+        if present is Role.ASSESSOR and came_by is not None:
+            known &= Invitation.id == came_by
+        ended = connection.execute(delete(Invitation).where(known)).rowcount
+        connection.execute(insert(RemovedMember).values(project_id=who.project.id, user_id=user_id))
     record(
         connection, who.person.id, who.project.id, "removed a member", user=user_id,
         invitations_ended=ended,
     )  # fmt: skip
 
 
-def make_invitation(connection: Connection, who: Member, role: Role, uses: int, days: float) -> str:
+def make_invitation(
+    connection: Connection,
+    who: Member,
+    role: Role,
+    uses: int,
+    days: float,
+    email: str | None = None,
+) -> str:
     """Create an invitation and return its secret, which is shown once."""
+    _check_may_invite(who, role)
+    record(connection, who.person.id, who.project.id, "created an invitation", role=role.value)
+    return invite(connection, who.project.id, role, uses=uses, days=days, email=email)
+
+
+def add_member(connection: Connection, who: Member, email: str, role: Role) -> bool:
+    """Add the account with an address to a project; whether there is one that can be added.
+
+    An address that was never verified may be someone else's: its owner gets an invitation.
+    Members stay what they are, and those who were removed come back.
+    """
+    _check_may_invite(who, role)
+    account = connection.execute(
+        select(User.id, User.email_verified, Membership.role)
+        .outerjoin(
+            Membership,
+            and_(Membership.user_id == User.id, Membership.project_id == who.project.id),
+        )
+        .where(User.email == email, User.disabled.is_(False))
+    ).one_or_none()
+    if account is None or (account.role is None and not account.email_verified):
+        return False
+    if account.role is None:
+        check_not_crowd_worker(connection, account.id)
+        bring_back(connection, who.project.id, account.id)
+        connection.execute(
+            insert(Membership).values(
+                project_id=who.project.id,
+                user_id=account.id,
+                role=role.value,
+                invitation_id=BY_NO_LINK,
+            )
+        )
+        record(
+            connection, who.person.id, who.project.id, "added a member", user=account.id,
+            role=role.value,
+        )  # fmt: skip
+    return True
+
+
+def _check_may_invite(who: Member, role: Role) -> None:
     check_not_archived(who.project)
     if not who.may(role):
         raise RefusedError(403, "Only owners may invite owners.")
-    record(connection, who.person.id, who.project.id, "created an invitation", role=role.value)
-    return invite(connection, who.project.id, role, uses=uses, days=days)
 
 
 def invitations_of(connection: Connection, project_id: int) -> list[ActiveInvitation]:
     """The active invitations."""
     return fetch_all(
         connection,
-        select(Invitation.id, Invitation.role, Invitation.uses_left, Invitation.expires_at)
+        select(
+            Invitation.id,
+            Invitation.role,
+            Invitation.email,
+            Invitation.uses_left,
+            Invitation.expires_at,
+        )
         .where(
             Invitation.project_id == project_id,
             Invitation.expires_at > time.time(),

@@ -24,6 +24,7 @@ from podium.studio.store.tables import (
     Membership,
     PasswordReset,
     Project,
+    RemovedMember,
     SignInFailure,
     User,
 )
@@ -209,7 +210,13 @@ def new_api_token(connection: Connection, user_id: int, name: str, days: float) 
 
 
 def invite(
-    connection: Connection, project_id: int, role: Role, *, uses: int = 1, days: float = 7
+    connection: Connection,
+    project_id: int,
+    role: Role,
+    *,
+    uses: int = 1,
+    days: float = 7,
+    email: str | None = None,
 ) -> str:
     """Create an invitation and return the secret of its link."""
     secret = new_secret()
@@ -220,6 +227,7 @@ def invite(
             key=digest(secret),
             uses_left=uses,
             expires_at=time.time() + 86400 * days,
+            email=email,
         )
     )
     return secret
@@ -254,8 +262,13 @@ def accept(connection: Connection, secret: str, user_id: int) -> int:
         )
     )
     if present is None:
+        if row.email == connection.scalar(select(User.email).where(User.id == user_id)):
+            bring_back(connection, row.project_id, user_id)  # a manager has named them
+        check_not_removed(connection, row.project_id, user_id)
         connection.execute(
-            insert(Membership).values(project_id=row.project_id, user_id=user_id, role=row.role)
+            insert(Membership).values(
+                project_id=row.project_id, user_id=user_id, role=row.role, invitation_id=row.id
+            )
         )
         connection.execute(
             update(Invitation)
@@ -263,6 +276,28 @@ def accept(connection: Connection, secret: str, user_id: int) -> int:
             .values(uses_left=Invitation.uses_left - 1)
         )
     return int(row.project_id)
+
+
+def check_not_removed(connection: Connection, project_id: int, user_id: int) -> None:
+    """Refuse someone whom a manager removed from the project, and say so."""
+    removed = select(RemovedMember.user_id).where(
+        RemovedMember.project_id == project_id, RemovedMember.user_id == user_id
+    )
+    if connection.scalar(removed) is not None:
+        raise RefusedError(
+            404,
+            "A manager removed you from this project. Your judgments are kept. Ask them if this "
+            "is a mistake.",
+        )
+
+
+def bring_back(connection: Connection, project_id: int, user_id: int) -> None:
+    """Let someone become a member again whom a manager had removed."""
+    connection.execute(
+        delete(RemovedMember).where(
+            RemovedMember.project_id == project_id, RemovedMember.user_id == user_id
+        )
+    )
 
 
 def check_not_crowd_worker(connection: Connection, user_id: int) -> None:

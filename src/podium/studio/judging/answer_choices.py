@@ -44,6 +44,19 @@ def choices(mode: Mode, grades: Sequence[str] = GRADES) -> tuple[str, ...]:
     return (*grades, SKIP) if mode is Mode.GRADES else _CHOICES[mode]
 
 
+def choice_of(kind: Kind, value: int, grades: Sequence[str] = GRADES) -> str:
+    """The choice that adds an entry of a kind with a value.
+
+    Example:
+        >>> choice_of(Kind.VERDICT, -1), choice_of(Kind.SIDE_BY_SIDE, 2)
+        ('right', 'left-much')
+    """
+    if kind is Kind.GRADE:
+        return grades[value]
+    values = _POINTS if kind is Kind.SIDE_BY_SIDE else _VERDICTS
+    return next(choice for choice, each in values.items() if each == value)
+
+
 def invalid_choice(choice: str) -> RefusedError:
     """The refusal of an answer that a task does not have."""
     return RefusedError(422, "%(choice)s is not a valid answer here.", choice=repr(choice))

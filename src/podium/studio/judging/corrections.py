@@ -82,7 +82,7 @@ def rejudge(connection: Connection, who: Member, query_id: int, loop: Sequence[i
         and {entry.left, entry.right} in pairs
     ]
     if not verdicts:
-        raise RefusedError(404, "There are no verdicts on these documents to undo.")
+        raise RefusedError(404, "There are no judgments on these documents to undo.")
     correction.query.undo(verdicts, new_token(), "asked again")
     correction.query.write_back()
     record(

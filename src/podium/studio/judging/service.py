@@ -190,11 +190,13 @@ class AnswerResult:
         late: Whether its lease had expired.
         counts: Whether it counts: it does not if it is late and the task went to someone else, or
             if the same person has already answered it.
+        finished: Whether nothing is left to judge in its query since.
     """
 
     repeated: bool
     late: bool
     counts: bool
+    finished: bool
 
 
 @dataclass(frozen=True)
@@ -333,7 +335,7 @@ class JudgingMember:
         query.answer(new)
         # A task that was leased and is still open is available to others.
         query.opened = query.opened or not new.is_judgment or task.purpose is not Purpose.MAIN
-        return AnswerResult(False, late, counts)
+        return AnswerResult(False, late, counts, query.is_finished)
 
     def undo(self, token: UUID, answer: UUID | None = None) -> NextTask:
         """Undo an answer, by default the last one, and lease the same task again.
@@ -483,7 +485,7 @@ class JudgingMember:
             raise RefusedError(403, "This task was assigned to someone else.")
         if not _matches(rows, self._project, choice):
             raise RefusedError(409, "This task has another answer by now, which was kept.")
-        return AnswerResult(True, rows[0].late, rows[0].counts)
+        return AnswerResult(True, rows[0].late, rows[0].counts, finished=False)
 
     def _entries(self, token: UUID) -> list[_RecordedRow]:
         """The entries of the log with a token."""

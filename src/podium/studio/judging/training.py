@@ -12,7 +12,17 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import IO, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    cast,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+)
 from sqlalchemy.orm import aliased
 
 from podium.errors import DataError
@@ -180,24 +190,47 @@ def end_training(connection: Connection, who: Member) -> None:
 
 def training_state(connection: Connection, project_id: int, user_id: int) -> TrainingState:
     """How far someone is with a project's training."""
+    return _training_states(connection, project_id, user_id)[user_id]
+
+
+def _training_states(
+    connection: Connection, project_id: int, *users: int
+) -> dict[int, TrainingState]:
+    """How far people are, by a fixed number of statements."""
     total = _total(connection, project_id)
-    answers = connection.scalars(
-        select(TrainingAnswer.correct)
-        .join(TrainingExample, TrainingExample.id == TrainingAnswer.example_id)
-        .where(*_asked(project_id), TrainingAnswer.user_id == user_id)
-    ).all()
-    correct = sum(map(bool, answers))
-    state = connection.scalar(
-        select(Qualification.state).where(
-            Qualification.project_id == project_id, Qualification.user_id == user_id
+    right = func.sum(cast(TrainingAnswer.correct, Integer))
+    answers = {
+        row.user_id: (row.answered, int(row.correct))
+        for row in connection.execute(
+            select(
+                TrainingAnswer.user_id,
+                func.count().label("answered"),
+                right.label("correct"),
+            )
+            .join(TrainingExample, TrainingExample.id == TrainingAnswer.example_id)
+            .where(*_asked(project_id), TrainingAnswer.user_id.in_(users))
+            .group_by(TrainingAnswer.user_id)
         )
-    )
+    }
+    states = {
+        row.user_id: row.state
+        for row in connection.execute(
+            select(Qualification.user_id, Qualification.state).where(
+                Qualification.project_id == project_id, Qualification.user_id.in_(users)
+            )
+        )
+    }
     mark = connection.scalar(select(Training.pass_mark).where(Training.project_id == project_id))
     mark = float(mark or 0.0)
-    if state is None and 0 < total <= len(answers):
-        # Also if no answer came last, but a document of the examples left was withdrawn.
-        state = PASSED if correct >= mark * total else FAILED
-    return TrainingState(total, len(answers), correct, state, mark)
+    result = {}
+    for user_id in users:
+        answered, correct = answers.get(user_id, (0, 0))
+        state = states.get(user_id)
+        if state is None and 0 < total <= answered:
+            # Also if no answer came last, but a document of the examples left was withdrawn.
+            state = PASSED if correct >= mark * total else FAILED
+        result[user_id] = TrainingState(total, answered, correct, state, mark)
+    return result
 
 
 def next_example(connection: Connection, project_id: int, user_id: int) -> ExampleRow | None:
@@ -295,7 +328,7 @@ def trainees(connection: Connection, project_id: int) -> list[Trainee]:
         .order_by(User.name, User.id),
         _Person,
     )
-    states = {each.id: training_state(connection, project_id, each.id) for each in people}
+    states = _training_states(connection, project_id, *(each.id for each in people))
     return [
         Trainee(
             each.id, each.name, states[each.id].state, states[each.id].correct,

@@ -434,6 +434,11 @@ class LockedQuery:
         self._is_written = True
 
     @property
+    def is_finished(self) -> bool:
+        """Whether this transaction's entries leave nothing to judge, and there was something."""
+        return not self.row.done and not self._progress[0]
+
+    @property
     def _progress(self) -> tuple[dict[tuple[int, int], int], float]:
         """The judgments that each open pair needs, and how many are left by estimate."""
         if self._known_progress is None:

@@ -11,13 +11,12 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TypeVar
 
 from sqlalchemy import Connection, insert, select, update
 
-from podium.data.html_text import plain_text
 from podium.judging import Endpoint, EndpointAssessor, Grade, Pair, Session, Verdict
 from podium.judging.models.budget import BudgetError
 from podium.judging.models.rubric import Rubric, parse_rubric
@@ -29,6 +28,7 @@ from podium.studio.judging.judgment_counts import count_judgment
 from podium.studio.judging.modes import GradesMode, PairsMode, QueryLogEntry
 from podium.studio.models.answers import StoredAnswers, model_view
 from podium.studio.models.assessors import ModelRow, StoredSpending, endpoint_key, model_row
+from podium.studio.projects.display import DocumentContent, plain_document, shown_document
 from podium.studio.projects.service import project_row
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Kind, Purpose
@@ -48,7 +48,8 @@ def run_model(work: JobContext) -> None:
     row = reading(work.engine, lambda c: model_row(c, work.job.project_id, model_id))
     project = reading(work.engine, lambda c: project_row(c, work.job.project_id))
     with _endpoint(work, row) as endpoint:
-        run = ModelRun(work, project, row, parse_rubric(row.rubric), endpoint)
+        rubric = with_guidelines(parse_rubric(row.rubric), project.guidelines)
+        run = ModelRun(work, project, row, rubric, endpoint)
         stopped = run.judge_all()
     result: JsonObject = {
         "queries": run.queries,
@@ -66,6 +67,14 @@ def run_model(work: JobContext) -> None:
         work.finish(connection, result)
 
     in_transaction(work.engine, finish)
+
+
+def with_guidelines(rubric: Rubric, guidelines: str) -> Rubric:
+    """A rubric whose instructions end with the project's guidelines, which people follow too."""
+    if not guidelines.strip():
+        return rubric
+    added = f"Follow these guidelines, which people were given too:\n{guidelines.strip()}"
+    return replace(rubric, instructions=f"{rubric.instructions.strip()}\n\n{added}")
 
 
 @contextmanager
@@ -178,12 +187,17 @@ class ModelRun:
             return None, {}
         rows = connection.execute(
             select(
-                QueryCandidate.item, QueryCandidate.title, QueryCandidate.text, QueryCandidate.html
+                QueryCandidate.item,
+                QueryCandidate.title,
+                QueryCandidate.url,
+                QueryCandidate.text,
+                QueryCandidate.html,
+                QueryCandidate.extra,
             ).where(QueryCandidate.query_id == query_id)
         )
+        display = self.project.display
         texts = {
-            row.item: "\n".join(filter(None, (row.title, row.text or plain_text(row.html))))
-            for row in rows
+            row.item: plain_document(shown_document(display, DocumentContent(*row))) for row in rows
         }
         return load_judged_query(connection, self.project, query), texts
 

@@ -6,6 +6,7 @@ by its name; a dot leads into an object. What the list leaves out is not sent to
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,6 +15,7 @@ from typing import Annotated, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, select
 
+from podium.data.html_text import plain_text
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.scales import STORABLE
 from podium.studio.store.tables import ProjectQuery, QueryCandidate
@@ -146,7 +148,9 @@ def shown_document(stored: Sequence[JsonObject], document: DocumentContent) -> S
         if each.role in (FieldRole.TITLE, FieldRole.LINK, FieldRole.TEXT):
             by_role[each.role] = each
         elif text := _value(document, each):
-            fields.append(ShownField(each.field, each.role, each.label, text))
+            # A price has its currency in its text, so that it is written the same way everywhere.
+            label = "" if each.role is FieldRole.PRICE else each.label
+            fields.append(ShownField(each.field, each.role, label, text))
     title, link, text = (
         _value(document, by_role[role]) if role in by_role else ""
         for role in (FieldRole.TITLE, FieldRole.LINK, FieldRole.TEXT)
@@ -159,9 +163,8 @@ def shown_document(stored: Sequence[JsonObject], document: DocumentContent) -> S
 def field_value(document: DocumentContent, name: str) -> object:
     """A field of a document, by its name; None if it has none."""
     if name in CORE_FIELDS:
-        # Documents without a title are called by their ids everywhere.
         return {
-            "title": document.title or document.item,
+            "title": document.title,
             "url": document.url,
             "text": document.text,
             "document_id": document.item,
@@ -193,11 +196,43 @@ def as_text(value: object) -> str:
     return ""
 
 
+_AMOUNT = re.compile(r"([^0-9]*)([0-9]{1,15}(?:[.][0-9]+)?)([^0-9]*)")
+
+
+def price_text(value: object, currency: str = "") -> str:
+    """A price with two decimals and its currency; text with other than one number as it is.
+
+    Example:
+        >>> price_text(1429.9, "EUR"), price_text("17.2 EUR", "EUR"), price_text("2 for 3")
+        ('1,429.90 EUR', '17.20 EUR', '2 for 3')
+    """
+    text = as_text(value)[:_LONGEST_VALUE]
+    if match := _AMOUNT.fullmatch(text):
+        text = f"{match[1]}{float(match[2]):,.2f}{match[3]}"
+    return f"{text} {currency}" if text and currency not in text else text
+
+
+def plain_document(shown: ShownDocument) -> str:
+    r"""What people see of a document, as text for a language model: all but pictures.
+
+    Example:
+        >>> price = ShownField("price", FieldRole.PRICE, "", "17.20 EUR")
+        >>> plain_document(ShownDocument("Trail boots", "", "", "<p>Light.</p>", (price,)))
+        'Trail boots\n17.20 EUR\nLight.'
+    """
+    fields = [
+        f"{field.label}: {field.text}" if field.label else field.text
+        for field in shown.fields
+        if field.role is not FieldRole.IMAGE
+    ]
+    text = plain_text(shown.html) if shown.html else shown.text
+    return "\n".join(filter(None, [shown.title, shown.url, *fields, text]))
+
+
 def _value(document: DocumentContent, shown: DisplayField) -> str:
     value = field_value(document, shown.field)
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if shown.role is FieldRole.PRICE and is_number:
-        return f"{value:,.2f}"
+    if shown.role is FieldRole.PRICE:
+        return price_text(value, shown.label)
     if shown.role is FieldRole.IMAGE and isinstance(value, list):
         value = value[0] if value else ""  # of several pictures the first
     longest = _LONGEST.get(shown.role.value, _LONGEST_VALUE)

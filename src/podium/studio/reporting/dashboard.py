@@ -3,59 +3,93 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from markupsafe import Markup
+from sqlalchemy import BigInteger, Connection, and_, cast, func, select
+from sqlalchemy.orm import aliased
 
 from podium.reports.charts import COLORS, Line, line_chart
 from podium.studio.json_types import JsonObject
 from podium.studio.messages import Message
 from podium.studio.projects.progress import ProjectProgress
+from podium.studio.store.enums import Kind, Purpose
+from podium.studio.store.tables import LogEntry, ProjectQuery
+
+_JUDGMENTS = [kind.value for kind in (Kind.VERDICT, Kind.BAD, Kind.GRADE, Kind.SIDE_BY_SIDE)]
 
 _POINTS = 200
-_POINT_EVERY = 60.0
 _RECENT = 3600.0
-"""The pace is measured over this time, so none of its points is dropped."""
-_STEPS = 24
-_UNITS = ((172_800.0, 86_400.0, "d"), (7_200.0, 3_600.0, "h"), (0.0, 60.0, "min"))
+"""The pace is measured over this time, so each of its minutes is kept."""
+_STEPS = 60
+_SHORTEST_CHART = 120.0
+_UNITS = ((345_600.0, 86_400.0, "d"), (7_200.0, 3_600.0, "h"), (120.0, 60.0, "min"), (0.0, 1, "s"))
 
 Point = list[float]
 """A time in seconds since 1970, and the number of judgments then."""
 
 
-def extended_history(history: Sequence[Point], now: float, judgments: int) -> list[Point]:
-    """The history with the present, if the last point is old enough; older points are thinned out.
+def judgment_history(connection: Connection, project_id: int, now: float) -> list[Point]:
+    """How many of the judgments that count had been made at up to 200 times, and in the last hour.
 
-    Example:
-        >>> extended_history([[0.0, 1]], 30.0, 2), extended_history([[0.0, 1]], 60.0, 2)
-        ([[0.0, 1]], [[0.0, 1], [60.0, 2]])
+    The times are those of the log.
     """
-    points = list(history)
-    if not points or now - points[-1][0] >= _POINT_EVERY:
-        points.append([now, judgments])
-    while len(points) > _POINTS:
-        older = bisect_right(points, now - _RECENT, key=lambda point: point[0])
-        if older <= 2:
-            return points[-_POINTS:]
-        # Every second one, but never the first: it is when the project began.
-        points = points[:older:2] + points[older:]
-    return points
+    minute = cast(LogEntry.at, BigInteger) // 60
+    judged = (
+        ProjectQuery.project_id == project_id,
+        ProjectQuery.withdrawn.is_(False),
+        LogEntry.kind.in_(_JUDGMENTS),
+        LogEntry.counts,
+        LogEntry.part == 0,
+        LogEntry.purpose != Purpose.MODEL.value,
+    )
+    of_query = ProjectQuery.id == LogEntry.query_id
+    judged_at = connection.execute(
+        select(minute, func.count()).join(ProjectQuery, of_query).where(*judged).group_by(minute)
+    )
+    undo, restored = aliased(LogEntry), aliased(LogEntry)
+    undone = connection.execute(
+        select(minute, func.count(LogEntry.id.distinct()))
+        .join(ProjectQuery, of_query)
+        .join(undo, and_(undo.query_id == LogEntry.query_id, undo.undoes == LogEntry.position))
+        .outerjoin(
+            restored,
+            and_(restored.query_id == undo.query_id, restored.undoes == undo.position),
+        )
+        .where(*judged, undo.kind == Kind.UNDO.value, restored.id.is_(None))
+        .group_by(minute)
+    )
+    by_minute = Counter({row[0]: row[1] for row in judged_at})
+    by_minute.subtract({row[0]: row[1] for row in undone})
+    times = sorted(at for at, count in by_minute.items() if count)
+    if not times:
+        return []
+    counts = list(accumulate(by_minute[at] for at in times))
+    begin = 60.0 * times[0]
+    at_most = [begin + (now - begin) * step / _POINTS for step in range(_POINTS)]
+    minutes = [60.0 * (at + 1) for at in times if 60.0 * (at + 1) >= now - _RECENT]
+    chosen = sorted({*(time for time in at_most if time < now - _RECENT), begin, *minutes})
+    ends = [60.0 * (at + 1) for at in times]
+    totals = [0, *counts]
+    return [[time, totals[bisect_right(ends, time)]] for time in chosen]
 
 
 def history_chart(
     history: Sequence[Point], now: float, judgments: int, translate: Callable[[str], str] = str
 ) -> Markup | None:
     """A chart of the number of judgments over time; None if there is too little to show."""
-    points = [*history, [now, judgments]]
-    begin = points[0][0]
-    if len(points) < 3 or now - begin < _POINT_EVERY:
+    if not history or now - history[0][0] < _SHORTEST_CHART:
         return None
+    begin = history[0][0]
     times = [begin + (now - begin) * step / (_STEPS - 1) for step in range(_STEPS)]
-    values = [_value_at(points, time) for time in times]
+    made = [bisect_right(history, time, key=lambda point: point[0]) - 1 for time in times[:-1]]
+    values = [*(float(history[index][1]) for index in made), float(judgments)]
     labels = [translate(age_label(now - time)) for time in times]
     title, name = translate(Message("Judgments over time")), translate(Message("Judgments"))
-    chart = line_chart(title, labels, [Line(name, values, COLORS[0])])
+    chart = line_chart(title, labels, [Line(name, values, COLORS[0])], width=1040, height=260)
     return Markup(chart)  # noqa: S704  # nosec B704 - numbers and our own words
 
 
@@ -64,21 +98,20 @@ def age_label(seconds: float) -> str:
 
     Example:
         >>> age_label(0), age_label(90), age_label(7200), age_label(260_000)
-        ('now', '-2 min', '-2 h', '-3 d')
+        ('now', '-90 s', '-2 h', '-72 h')
     """
-    if seconds < 30:
-        return Message("now")
+    return f"-{duration(seconds)}" if seconds >= 1 else Message("now")
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it.
+
+    Example:
+        >>> duration(42.4), duration(150), duration(9000), duration(260_000)
+        ('42 s', '2 min', '2 h', '72 h')
+    """
     unit, name = next((unit, name) for least, unit, name in _UNITS if seconds >= least)
-    return f"-{round(seconds / unit)} {name}"
-
-
-def _value_at(points: Sequence[Point], time: float) -> float:
-    """The number of judgments at a time, along the line between two points."""
-    after = bisect_right(points, time, key=lambda point: point[0])
-    if after == 0 or after == len(points):
-        return float(points[min(after, len(points) - 1)][1])
-    (start, low), (end, high) = points[after - 1], points[after]
-    return float(low + (high - low) * (time - start) / (end - start))
+    return f"{round(seconds / unit)} {name}"
 
 
 _WORDS = (
@@ -101,6 +134,29 @@ def kappa_word(kappa: float) -> Message:
     return next((word for most, word in _WORDS if kappa < most), _MOST)
 
 
+def leading_coefficient(agreement: JsonObject) -> tuple[float, list[float] | None]:
+    """The coefficient that fits a report's answers, and its interval.
+
+    Where answers have an order it is Krippendorff's alpha: to Fleiss' kappa neighbouring grades
+    are as different as the best and the worst.
+    """
+    name = "alpha" if "alpha_interval" in agreement else "fleiss"
+    return agreement[name], agreement.get(f"{name}_interval")
+
+
+def is_low(agreement: JsonObject) -> bool:
+    """Whether people agree fairly at best: the whole interval is below 0.4.
+
+    Example:
+        >>> is_low({"fleiss": 0.1, "fleiss_interval": [0.0, 0.3]})
+        True
+        >>> is_low({"fleiss": 0.1, "fleiss_interval": [-0.3, 0.5]})
+        False
+    """
+    value, interval = leading_coefficient(agreement)
+    return (value if interval is None else interval[1]) < _LOW
+
+
 def agreement_words(agreement: JsonObject) -> Message:
     """A report's agreement as a sentence, with the range that its interval allows.
 
@@ -111,9 +167,11 @@ def agreement_words(agreement: JsonObject) -> Message:
         'Agreement beyond chance is moderate.'
         >>> agreement_words({"fleiss": 0.1, "fleiss_interval": None})
         'Agreement beyond chance is slight.'
+        >>> agreement_words({"fleiss": 0.5, "alpha": 0.9, "alpha_interval": None})  # has an order
+        'Agreement beyond chance is almost perfect.'
     """
-    word = kappa_word(agreement["fleiss"])
-    interval = agreement.get("fleiss_interval")
+    value, interval = leading_coefficient(agreement)
+    word = kappa_word(value)
     low, high = (word, word) if interval is None else map(kappa_word, interval)
     if low != word and high != word:
         return Message(
@@ -136,7 +194,7 @@ def agreement_words(agreement: JsonObject) -> Message:
     return Message("Agreement beyond chance is %(word)s.", word=word)
 
 
-_WINDOW = 3600.0
+_LOW = 0.4
 _SHORTEST = 120.0
 """A pace over less time than this is mostly chance."""
 
@@ -173,10 +231,10 @@ def pace_of(progress: ProjectProgress, report: JsonObject, now: float) -> Pace:
     judgments_per_hour = end = None
     history = report.get("history", [])
     # The oldest count of the last hour, or the last one before it.
-    before = next((point for point in history if point[0] >= now - _WINDOW), None)
+    before = next((point for point in history if point[0] >= now - _RECENT), None)
     before = before or (history[-1] if history else None)
     if before is not None and now - before[0] >= _SHORTEST:
         judgments_per_hour = max(progress.judgments - before[1], 0) / (now - before[0]) * 3600
-        if judgments_per_hour > 0:
+        if judgments_per_hour > 0 and progress.expected_left:
             end = now + progress.expected_left / judgments_per_hour * 3600
     return Pace(seconds, hours_left, judgments_per_hour, end)

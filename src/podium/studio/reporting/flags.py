@@ -17,7 +17,7 @@ from podium.studio.json_types import JsonObject
 from podium.studio.messages import Message
 
 _MIN_CHECKS = 10
-_MIN_SIDES = 40
+_MIN_TIES = 40
 _MIN_TIMES = 20
 _CARELESS = 0.7
 """Careful assessors pass about nine of ten checks; an upper bound below this is flagged."""
@@ -26,6 +26,11 @@ _CHARACTERS_A_SECOND = 200.0
 _FIRST_LINES = 200
 """How much of a text has to be looked at: people may well decide by its beginning."""
 _CHANCE = 1e-4
+_SIDES_CHANCE = 1.25e-4
+"""The level of a two-sided sign test, which 14 of 14 on one side pass.
+
+Of 1,000 assessors without a preference 0.95 are ever flagged, though each of their judgments is
+followed by a test."""
 
 
 @dataclass(frozen=True)
@@ -111,9 +116,9 @@ def wilson_upper(hits: int, tries: int) -> float:
 def _one_sided(left: int, ties: int, right: int) -> list[Message]:
     """Sides are random, so careful assessors choose each about equally often."""
     strict, most = left + right, max(left, right)
-    if strict >= _MIN_SIDES and most > 0.7 * strict:
+    if most > 0.7 * strict:
         by_chance = 2 * float(bdtrc(most - 1, strict, 0.5))
-        if by_chance < _CHANCE:
+        if by_chance < _SIDES_CHANCE:
             if left > right:
                 return [
                     Message(
@@ -130,7 +135,7 @@ def _one_sided(left: int, ties: int, right: int) -> list[Message]:
                 )
             ]
     total = strict + ties
-    if total >= _MIN_SIDES and 1 - wilson_upper(strict, total) > 0.8:
+    if total >= _MIN_TIES and 1 - wilson_upper(strict, total) > 0.8:
         return [Message("Judged %(ties)s of %(total)s pairs equal.", ties=ties, total=total)]
     return []
 

@@ -14,7 +14,7 @@ from podium.studio.json_types import JsonObject
 from podium.studio.judging.scales import grade_names
 from podium.studio.store.enums import Kind, Mode, Purpose
 from podium.studio.store.rows import ProjectRow, fetch_all
-from podium.studio.store.tables import LogEntry, ProjectQuery, QueryCandidate, Ranking, User
+from podium.studio.store.tables import Gold, LogEntry, ProjectQuery, QueryCandidate, Ranking, User
 
 _VERDICTS = {1: "better than", 0: "as good as", -1: "worse than"}
 _POINTS = {
@@ -81,6 +81,7 @@ class LogRow:
         seconds: How long it took.
         undone: That it was undone, if it was.
         replies: The replies to the project's questions, by the questions' texts.
+        expected: How left compares with right, if it is a gold pair that was judged otherwise.
     """
 
     id: int
@@ -102,6 +103,7 @@ class LogRow:
     seconds: float
     undone: Undone | None
     replies: dict[str, str]
+    expected: str | None
 
     @property
     def stands(self) -> bool:
@@ -196,6 +198,7 @@ def log_rows(
     asked = {str(question["name"]): str(question["text"]) for question in project.questions}
     documents = _documents(connection, Mode(project.mode), rows)
     undone = _undone(connection, {row.query_id for row in rows})
+    gold = _gold(connection, {row.query_id for row in rows if row.purpose == Purpose.GOLD.value})
     return [
         LogRow(
             id=row.id,
@@ -219,9 +222,28 @@ def log_rows(
             replies={
                 asked.get(name, name): str(reply) for name, reply in (row.replies or {}).items()
             },
+            expected=_expected(row, gold),
         )
         for row in rows
     ]
+
+
+def _gold(connection: Connection, queries: set[int]) -> dict[tuple[int, int, int], int]:
+    """The known outcomes of gold pairs, by query and documents as either may be shown first."""
+    rows = connection.execute(
+        select(Gold.query_id, Gold.left, Gold.right, Gold.outcome).where(Gold.query_id.in_(queries))
+    )
+    known = {}
+    for query, left, right, outcome in rows:
+        known[query, left, right], known[query, right, left] = outcome, -outcome
+    return known
+
+
+def _expected(row: _EntryRow, gold: dict[tuple[int, int, int], int]) -> str | None:
+    if row.purpose != Purpose.GOLD.value or row.kind != Kind.VERDICT.value:
+        return None
+    known = gold.get((row.query_id, row.left or 0, row.right or 0))
+    return None if known is None or known == row.value else relation(Kind.VERDICT, known)
 
 
 def relation(kind: Kind, value: int, grades: Sequence[str] = GRADES) -> str:

@@ -45,6 +45,57 @@ class Share:
 
 
 @dataclass(frozen=True)
+class AssessorFigures:
+    """Someone's row in the table of assessors, from a report.
+
+    Attributes:
+        id: The account.
+        name: Their name.
+        judgments: How many of their judgments count.
+        seconds: How long one took on average.
+        peers: Votes of others on what they judged too that are the same.
+        gold: Gold pairs that they got right.
+        again: Repeated pairs that they answered the same.
+        sides: How often they chose left, neither and right.
+        last_at: The time of the last one.
+        flags: Reasons to talk to them.
+    """
+
+    id: int
+    name: str
+    judgments: int
+    seconds: float
+    peers: Share | None
+    gold: Share | None
+    again: Share | None
+    sides: tuple[int, int, int]
+    last_at: float
+    flags: list[str]
+
+
+def assessor_figures(report: JsonObject) -> list[AssessorFigures]:
+    """The table of assessors of a report."""
+    rows = []
+    for each in report.get("times", []):
+        care = report["care"].get(str(each["user"]), _NO_CARE)
+        rows.append(
+            AssessorFigures(
+                id=each["user"],
+                name=each["name"],
+                judgments=each["judgments"],
+                seconds=each["seconds"] / each["judgments"],
+                peers=share_of(report.get("peers", {}).get(str(each["user"]), [0, 0])),
+                gold=share_of(care["gold"]),
+                again=share_of(care["again"]),
+                sides=tuple(care["sides"]),
+                last_at=each["last_at"],
+                flags=shown_flags(care),
+            )
+        )
+    return rows
+
+
+@dataclass(frozen=True)
 class PersonResults:
     """Someone's work in a project. Checks and agreement are those of the last report.
 

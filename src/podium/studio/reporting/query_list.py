@@ -9,7 +9,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import ColumnElement, Connection, exists, func, or_, select
 
 from podium.studio.store.rows import fetch_all
-from podium.studio.store.tables import JudgmentCount, ProjectQuery, QueryFigures, User
+from podium.studio.store.tables import (
+    JudgmentCount,
+    ModelAssessor,
+    ProjectQuery,
+    QueryFigures,
+    User,
+)
 
 PAGE = 50
 """How many queries a page shows."""
@@ -172,11 +178,12 @@ def _conditions(chosen: QueryFilter) -> list[ColumnElement[bool]]:
 
 def _people(connection: Connection, queries: list[int]) -> dict[int, list[tuple[int, str, int]]]:
     people: dict[int, list[tuple[int, str, int]]] = {query: [] for query in queries}
+    is_model = exists().where(ModelAssessor.user_id == User.id)  # people come first
     rows = connection.execute(
         select(JudgmentCount.query_id, User.id, User.name, JudgmentCount.judgments)
         .join(User, User.id == JudgmentCount.user_id)
         .where(JudgmentCount.query_id.in_(queries), JudgmentCount.judgments > 0)
-        .order_by(JudgmentCount.judgments.desc(), User.id)
+        .order_by(is_model, JudgmentCount.judgments.desc(), User.id)
     )
     for query, user, name, judgments in rows:
         people[query].append((user, name, judgments))

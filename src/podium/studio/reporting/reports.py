@@ -18,7 +18,7 @@ from podium.studio.json_types import JsonObject
 from podium.studio.judging.judged import load_judged_query
 from podium.studio.projects.progress import REPORT, outdate_report, project_progress
 from podium.studio.projects.service import project_row
-from podium.studio.reporting.dashboard import extended_history
+from podium.studio.reporting.dashboard import judgment_history
 from podium.studio.reporting.query_figures import query_figures, shared_agreement
 from podium.studio.reporting.summary import ReportBuilder
 from podium.studio.store.database import in_transaction, reading
@@ -52,6 +52,19 @@ def report_of(connection: Connection, project_id: int) -> ReportRow | None:
     """The last report of a project, or None."""
     statement = select(Report.__table__).where(Report.project_id == project_id, Report.kind == KIND)
     return fetch_one(connection, statement, ReportRow)
+
+
+def problem_of(connection: Connection, project_id: int) -> str | None:
+    """Why the last report could not be made; None if it could, or none was asked for.
+
+    A job that made a report is deleted with those before it.
+    """
+    return connection.scalar(
+        select(Job.error)
+        .where(Job.project_id == project_id, Job.kind == KIND, Job.state == State.FAILED.value)
+        .order_by(Job.id.desc())
+        .limit(1)
+    )
 
 
 def is_stale(report: ReportRow | None, entries: int, now: float) -> bool:
@@ -92,10 +105,8 @@ def run_report(work: JobContext) -> None:
         summary.add(row.query_id, row.name, row.content)
     content = summary.content(project.mode)
     content |= reading(work.engine, lambda c: _times(c, project.id))
-    previous = reading(work.engine, lambda c: report_of(c, project.id))
     now = time.time()
-    history = previous.content.get("history", []) if previous is not None else []
-    content["history"] = extended_history(history, now, progress.judgments)
+    content["history"] = reading(work.engine, lambda c: judgment_history(c, project.id, now))
 
     def keep(connection: Connection) -> None:
         connection.execute(
@@ -114,7 +125,14 @@ def run_report(work: JobContext) -> None:
             outdate_report(connection, project.id)
         work.finish(connection, {})
         # Reports come every few seconds: the jobs that made them would fill the table.
-        connection.execute(delete(Job).where(Job.id == work.job.id))
+        # Those that failed before are no problem any more.
+        connection.execute(
+            delete(Job).where(
+                Job.project_id == project.id,
+                Job.kind == KIND,
+                or_(Job.id == work.job.id, Job.state == State.FAILED.value),
+            )
+        )
 
     in_transaction(work.engine, keep)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from podium.judging.agreement import Agreement, Ratings
@@ -116,11 +118,15 @@ class ReportBuilder:
             "units": self._unit_count,
             "alpha": krippendorff_alpha(ballots, level),  # type: ignore[arg-type]
             "fleiss": fleiss_kappa(ballots),
-            "fleiss_interval": None,
         }
+        leading = "fleiss_interval" if level == "nominal" else "alpha_interval"
+        agreement[leading] = None
         if self._unit_count <= _LARGEST_BOOTSTRAP:
-            interval = bootstrap_agreement(fleiss_kappa, ballots, draws=200)
-            agreement["fleiss_interval"] = [interval.low, interval.high]
+            statistic = (
+                fleiss_kappa if level == "nominal" else partial(krippendorff_alpha, level="ordinal")
+            )
+            interval = bootstrap_agreement(statistic, ballots, draws=200)
+            agreement[leading] = [interval.low, interval.high]
         if mode == Mode.GRADES:
             agreement |= {"table": None, "overall": _same_share(ballots), "without_ties": None}
         else:

@@ -144,6 +144,7 @@ class InvitationRow(NamedTuple):
     key: str
     uses_left: int
     expires_at: float
+    email: str | None
 
 
 class ReportRow(NamedTuple):

@@ -158,6 +158,26 @@ class Membership(Base):
         ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True
     )
     role: Mapped[str] = mapped_column(String(10))
+    invitation_id: Mapped[int | None]
+    """The invitation by which they came, which ends when they are removed; `BY_NO_LINK` if they
+    know none, and null if that is unknown."""
+
+
+BY_NO_LINK = 0
+"""In place of an invitation: a manager added them, or a platform sent them."""
+
+
+class RemovedMember(Base):
+    """Someone whom a manager removed from a project: no link brings them back."""
+
+    __tablename__ = "removed_members"
+
+    project_id: Mapped[int] = mapped_column(
+        ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True
+    )
+    user_id: Mapped[int] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
 
 
 class Invitation(Base):
@@ -173,6 +193,8 @@ class Invitation(Base):
     key: Mapped[str] = mapped_column(String(64), unique=True)
     uses_left: Mapped[int]
     expires_at: Mapped[float]
+    email: Mapped[str | None] = mapped_column(String(320))
+    """For whom it is, if a manager said so."""
 
 
 class ProjectQuery(Base):
@@ -302,7 +324,7 @@ class Lease(Base):
 
     __tablename__ = "leases"
     __table_args__ = (
-        # Of all leases: without it, deleting queries would look through the table for each.
+        # For all leases: without it, each deletion of a query would scan the table.
         Index("ix_leases_query_id", "query_id"),
         Index("ix_leases_recent", "user_id", "granted_at"),
     )

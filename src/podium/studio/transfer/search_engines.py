@@ -204,7 +204,7 @@ def _ask(client: httpx2.Client, url: str, request: object) -> object:
             f"the search engine cannot be reached ({type(error).__name__})", hint="Check the URL."
         ) from error
     if answer.status_code != 200:
-        # What it says is not repeated: an answer that is no search result is nobody's business.
+        # Its content is not repeated: it may be anything, and users may not be allowed to see it.
         raise DataError(
             f"the search engine answered with status {answer.status_code}",
             hint="Try the request there first.",

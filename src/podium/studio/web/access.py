@@ -29,6 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import InstrumentedAttribute
 
 from podium.studio.accounts.identity import Member, Person
+from podium.studio.accounts.service import check_not_removed
 from podium.studio.errors import RefusedError
 from podium.studio.messages import Message
 from podium.studio.store.database import reading
@@ -192,12 +193,13 @@ def _member(
     *,
     skip_csrf: bool = False,
 ) -> Member:
-    # Numbers that no row can have are no project, instead of an error of the database.
+    # Numbers that no row can have would be an error of the database.
     number = project if 0 < project < 2**62 else 0
     row = _find_row(connection, request, number, statements, skip_csrf=skip_csrf)
     if row is None:
         raise RefusedError(401, "Sign in first.")
     if row.project is None:
+        check_not_removed(connection, number, row.person.id)
         raise RefusedError(404, "The project does not exist.")
     return Member(row.person, row.role, row.project)
 

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Mapping
 
 import nh3
 from fastapi.responses import HTMLResponse
 from markdown_it import MarkdownIt
 from markupsafe import Markup
+
+from podium.studio.messages import Message
+from podium.studio.translations import Language
 
 _VOWEL = re.compile(r"[aeiou]|(?<=[^aeiou])y")
 _SHORTEST = 4
@@ -76,8 +80,10 @@ _STYLE = """
 body { font: 16px/1.55 system-ui, sans-serif; margin: 1rem; overflow-wrap: anywhere; }
 mark { background: #ffe58a; color: #1a1a1a; border-radius: 2px; }
 img, table, pre { max-width: 100%; overflow: auto; }
+.note { border-top: 1px solid; padding-top: .5rem; font-size: .85rem; opacity: .75; }
 a { pointer-events: none; }
 """
+_PICTURE = re.compile(r'<img(?:\s+[\w:-]+(?:="[^"]*")?)*\s*/?>')
 _WORD = re.compile(r"\w+", re.UNICODE)
 _BOUNDARY = re.compile(r"\W")
 _NO_TEXT = r"<[^>]*>?|&[#\w]*;?"
@@ -111,9 +117,61 @@ def terms_in(query: str, *texts: str) -> list[str]:
     return sorted(word for word in present if stem(word) in stems)[:_MAX_TERMS]
 
 
-def document_page(title: str, markup: str, terms: list[str]) -> HTMLResponse:
+def picture_addresses(markup: str) -> list[str]:
+    """The addresses of the pictures in sanitised HTML, each once.
+
+    Example:
+        >>> picture_addresses('<img src="https://a.example/?x=1&amp;y=2" alt="A"><img>')
+        ['https://a.example/?x=1&y=2']
+    """
+    addresses = (_attribute(match[0], "src") for match in _PICTURE.finditer(markup))
+    return list(dict.fromkeys(filter(None, addresses)))
+
+
+def with_pictures(markup: str, pictures: Mapping[str, str]) -> tuple[str, int]:
+    """Sanitised HTML with its pictures in it, and how many it lacks.
+
+    A picture that it lacks leaves its alternative text: browsers would show it as broken.
+
+    Args:
+        markup: The HTML.
+        pictures: To the address of each picture that is shown its ``data:`` URL.
+
+    Example:
+        >>> with_pictures('<img src="https://a.example/1.png" alt="A fox"> runs', {})
+        ('A fox runs', 1)
+    """
+    missing = 0
+
+    def shown(match: re.Match[str]) -> str:
+        nonlocal missing
+        data = pictures.get(_attribute(match[0], "src"))
+        alternative = html.escape(_attribute(match[0], "alt"))
+        if data is None:
+            missing += 1
+            return alternative
+        return f'<img src="{data}" alt="{alternative}">'
+
+    return _PICTURE.sub(shown, markup), missing
+
+
+def _attribute(tag: str, name: str) -> str:
+    match = re.search(rf'\s{name}="([^"]*)"', tag)
+    return html.unescape(match[1]) if match else ""
+
+
+def document_page(
+    title: str,
+    markup: str,
+    terms: list[str],
+    pictures: Mapping[str, str],
+    language: Language,
+) -> HTMLResponse:
     """A page of its own for a document's sanitised HTML."""
-    body = mark_terms(markup, terms)
+    body, missing = with_pictures(mark_terms(markup, terms), pictures)
+    if missing:
+        note = language.translate(Message("Pictures that are not shown: %(count)s", count=missing))
+        body += f'<p class="note" dir="{language.direction}">{html.escape(note)}</p>'
     page = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head>"

@@ -18,6 +18,7 @@ from podium.studio.store.enums import Role
 from podium.studio.translations import Language
 from podium.studio.web.actions import outcome_of
 from podium.studio.web.assets import asset
+from podium.studio.web.cookies import cookie
 from podium.studio.web.languages import keep_choice, language_links, language_of
 
 _MESSAGES = (
@@ -97,6 +98,35 @@ def moment(seconds: float) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(exact, words)
 
 
+def plain(value: object) -> str:
+    """A detail of the audit log in words, whatever JSON it is.
+
+    Example:
+        >>> plain({"k": 3, "fields": [{"field": "title"}, {"field": "price"}], "seed": None})
+        'k 3; fields title, price'
+    """
+    if isinstance(value, dict):
+        named = {name: plain(each) for name, each in value.items()}
+        if len(named) == 1:
+            return "".join(named.values())
+        return "; ".join(f"{name} {each}" for name, each in named.items() if each)
+    if isinstance(value, list):
+        return ", ".join(map(plain, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if value is None else str(value)
+
+
+THEME_COOKIE = "podium_theme"
+THEMES = ("light", "dark")
+
+
+def theme_of(request: Request) -> str:
+    """The theme that was chosen in this browser; empty if pages look as its system does."""
+    chosen = cookie(request, THEME_COOKIE)
+    return chosen if chosen in THEMES else ""
+
+
 @cache
 def _templates(language: Language) -> jinja2.Environment:
     """The templates for one language: what they are translated by is a part of them."""
@@ -126,6 +156,7 @@ def _templates(language: Language) -> jinja2.Environment:
     templates.globals["asset"] = asset
     templates.globals["language"] = language
     templates.filters["moment"] = moment
+    templates.filters["plain"] = plain
     templates.filters["number"] = language.number
     templates.filters["translated"] = language.translate
     templates.filters["word"] = word
@@ -161,6 +192,7 @@ def render(
         person=person,
         csrf=person.csrf if person else "",
         path=request.url.path,
+        theme=theme_of(request),
         language_links=[] if person else language_links(request),
     )  # fmt: skip
     response = HTMLResponse(page, status)

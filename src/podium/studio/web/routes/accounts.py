@@ -28,10 +28,10 @@ from podium.studio.web.access import (
     check_browser,
 )
 from podium.studio.web.actions import Form, Routes, read, write
-from podium.studio.web.cookies import drop_cookie
+from podium.studio.web.cookies import drop_cookie, set_cookie
 from podium.studio.web.languages import COOKIE as LANGUAGE_COOKIE
 from podium.studio.web.languages import keep_language
-from podium.studio.web.pages import render
+from podium.studio.web.pages import THEME_COOKIE, THEMES, render
 
 routes = Routes("accounts")
 
@@ -71,6 +71,19 @@ class NewPasswordOut(BaseModel):
 
     user: int
     password: str
+
+
+class AccountIn(_Body):
+    """An account to create."""
+
+    name: str = Field(max_length=200)
+    email: str = Field(max_length=320)
+
+
+class NameChange(_Body):
+    """One's new name."""
+
+    name: str = Field(max_length=200)
 
 
 class Anonymisation(_Body):
@@ -156,6 +169,16 @@ def list_accounts(
 ) -> list[administration.AccountRow]:
     """Accounts in the order of their numbers, 200 at a time."""
     return read(request, lambda c: administration.accounts(c, search=storable(search), after=after))
+
+
+@routes.action("POST", "/accounts", form="/accounts", page=accounts_page, status_code=201)
+def create_account(request: Request, who: RequiresAdmin, body: AccountIn) -> NewPasswordOut:
+    """Create an account with a new password. In a browser only."""
+    check_browser(who)
+    user, password = write(
+        request, lambda c: administration.create_account(c, who.id, body.email, body.name)
+    )
+    return NewPasswordOut(user=user, password=password)
 
 
 @routes.action(
@@ -252,6 +275,26 @@ def change_password(request: Request, who: RequiresPerson, change: PasswordChang
     # Someone who finds a browser unlocked must not guess the password there.
     write(request, lambda c: throttling.count_attempt(c, who.email, address))
     write(request, work)
+
+
+@routes.action(
+    "PUT", "/me/name", form="/account/name", page=account_page, to="/account", status_code=204
+)
+def change_name(request: Request, who: RequiresPerson, change: NameChange) -> None:
+    """Change your name, which is shown wherever you judged."""
+    write(request, lambda c: administration.rename(c, who.id, change.name))
+
+
+@routes.pages.post("/account/theme")
+def keep_theme(request: Request, _who: RequiresPerson, form: Form) -> Response:
+    """Keep a theme in this browser."""
+    chosen = str(form.get("theme", ""))
+    response = RedirectResponse("/account", 303)
+    if chosen in THEMES:
+        set_cookie(request, response, THEME_COOKIE, chosen, 365 * 24 * 3600)
+    else:
+        drop_cookie(request, response, THEME_COOKIE)
+    return response
 
 
 @routes.action("PUT", "/me/language", status_code=204)

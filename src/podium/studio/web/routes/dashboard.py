@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from typing import Annotated, Literal
 
+from fastapi import Query as Parameter
 from fastapi import Request
 from fastapi.responses import Response
 from markupsafe import Markup
@@ -19,9 +20,15 @@ from podium.studio.judging.blocked import BlockedQueries, blocked_work
 from podium.studio.judging.corrections import rejudge
 from podium.studio.projects.progress import ProjectProgress, project_progress
 from podium.studio.reporting import reports
-from podium.studio.reporting.dashboard import agreement_words, history_chart, pace_of
-from podium.studio.reporting.flags import shown_flags
+from podium.studio.reporting.dashboard import (
+    agreement_words,
+    duration,
+    history_chart,
+    is_low,
+    pace_of,
+)
 from podium.studio.reporting.log_rows import named_documents
+from podium.studio.reporting.person_results import AssessorFigures, Share, assessor_figures
 from podium.studio.store.rows import ReportRow
 from podium.studio.translations import Language
 from podium.studio.web.access import RequiresManager, wake_workers
@@ -60,16 +67,47 @@ class AskedAgain(BaseModel):
     verdicts: int
 
 
+class AssessorOrder(BaseModel):
+    """How the table of assessors is sorted."""
+
+    sort: Literal["name", "judgments", "seconds", "peers", "gold", "again", "left", "last"] = (
+        "judgments"
+    )
+    descending: bool = True
+
+    def sorted(self, rows: list[AssessorFigures]) -> list[AssessorFigures]:
+        """The rows in this order; those without the figure come last."""
+
+        def figure(row: AssessorFigures) -> tuple[str | float, ...]:
+            if self.sort == "name":
+                return (row.name.casefold(),)
+            if self.sort == "left":
+                left, _, right = row.sides
+                return (left / (left + right),) if left + right else ()
+            value = row.last_at if self.sort == "last" else getattr(row, self.sort)
+            if isinstance(value, Share):
+                return (value.hits / value.total,)
+            return () if value is None else (value,)
+
+        known = [row for row in rows if figure(row)]
+        rest = [row for row in rows if not figure(row)]
+        return sorted(known, key=figure, reverse=self.descending) + rest
+
+
 @routes.page("/dashboard")
-def dashboard(request: Request, who: RequiresManager) -> Response:
-    """The dashboard."""
-    return render_project(request, who, "dashboard.html", _figures(request, who))
+def dashboard(
+    request: Request, who: RequiresManager, order: Annotated[AssessorOrder, Parameter()]
+) -> Response:
+    """The overview of a project."""
+    return render_project(request, who, "dashboard.html", _figures(request, who, order))
 
 
 @routes.page("/dashboard/figures")
-def figures(request: Request, who: RequiresManager) -> Response:
-    """What changes on the dashboard."""
-    return render_project(request, who, "dashboard_figures.html", _figures(request, who))
+def figures(
+    request: Request, who: RequiresManager, order: Annotated[AssessorOrder, Parameter()]
+) -> Response:
+    """What changes on the overview."""
+    return render_project(request, who, "dashboard_figures.html", _figures(request, who, order))
 
 
 @routes.action("GET", "/report")
@@ -122,28 +160,36 @@ def _blocked_now(request: Request, who: Member) -> list[BlockedQueries]:
     return [] if who.project.paused else read(request, lambda c: blocked_work(c, who.project))
 
 
-def _figures(request: Request, who: Member) -> JsonObject:
+def _figures(request: Request, who: Member, order: AssessorOrder) -> JsonObject:
     progress, row = present(request, who)
     content: JsonObject = row.content if row is not None else {}
     loops = content.get("loops", [])
 
-    def work(connection: Connection) -> tuple[dict[int, str], dict[tuple[int, int], str]]:
+    def work(
+        connection: Connection,
+    ) -> tuple[dict[int, str], dict[tuple[int, int], str], str | None]:
         names = {each.id: each.name for each in members_of(connection, who.project.id)}
-        names |= {each["user"]: each["name"] for each in content.get("times", [])}
-        return names, _titles(connection, loops)
+        return names, _titles(connection, loops), reports.problem_of(connection, who.project.id)
 
-    names, titles = read(request, work)
+    members, titles, problem = read(request, work)
     now = time.time()
+    agreement = content.get("agreement")
+    assessors = order.sorted(assessor_figures(content))
     return {
         "progress": progress,
+        "finished": bool(progress.queries) and progress.done == progress.queries,
         "report": content,
         "made_at": row.made_at if row is not None else None,
+        "behind": row is not None and row.entries != progress.entries,
+        "failure": problem,
         "chart": _chart(content, row, language_of(request)),
-        "flags": shown_flags,
-        "agreement_words": agreement_words(content["agreement"])
-        if content.get("agreement")
-        else "",
-        "names": names,
+        "assessors": assessors,
+        "order": order,
+        "agreement_words": agreement_words(agreement) if agreement else "",
+        "low_agreement": is_low(agreement) if agreement else False,
+        "duration": duration,
+        "members": len(members),
+        "names": members | {each.id: each.name for each in assessors},
         "titles": titles,
         # By the minute: a forecast that moves with every refresh would flicker.
         "pace": pace_of(progress, content, now - now % 60),

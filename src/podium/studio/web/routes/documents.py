@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import replace
 from typing import Annotated, Literal, NamedTuple
 
@@ -21,13 +22,18 @@ from podium.studio.store.tables import ProjectQuery, QueryCandidate
 from podium.studio.transfer.images import ImageStore
 from podium.studio.web.access import Number, RequiresMember, member
 from podium.studio.web.actions import Routes, read
-from podium.studio.web.documents import document_page, terms_in
+from podium.studio.web.documents import document_page, picture_addresses, terms_in
+from podium.studio.web.languages import language_of
 from podium.studio.web.pages import render_project
 
 routes = Routes("judging", api="/projects/{project}", pages="/projects/{project}")
 
 _MOST_DOCUMENTS = 100
 """How many documents are asked for at once."""
+_MOST_PICTURES = 12
+"""How many pictures of a document's HTML are fetched."""
+_MOST_BYTES = 8 << 20
+"""How large they are together."""
 _DOCUMENTS = "/queries/{query}/documents"
 
 
@@ -79,16 +85,43 @@ def document(request: Request, who: RequiresMember, query: Number, reference: in
 
 
 @routes.action("GET", _DOCUMENTS + "/{reference}/page", response_class=HTMLResponse)
-def document_html(
+async def document_html(
     request: Request, who: RequiresMember, query: Number, reference: int
 ) -> HTMLResponse:
     """A document's HTML, sanitised, with the query's words marked; scripts run nowhere in it."""
-    row = document_row(request, who, query, reference)
+    row = await run_in_threadpool(document_row, request, who, query, reference)
     shown = shown_document(who.project.display, row.content)
     # Managers see on other pages what assessors do not.
     markup = row.content.html if who.may(Role.MANAGER) else shown.html
     title = row.content.title if who.may(Role.MANAGER) else shown.title
-    return document_page(title, markup, terms_in(row.query_text, markup))
+    pictures = await _pictures(request, picture_addresses(markup))
+    terms = terms_in(row.query_text, markup)
+    return document_page(title, markup, terms, pictures, language_of(request))
+
+
+async def _pictures(request: Request, addresses: list[str]) -> dict[str, str]:
+    """Pictures as ``data:`` URLs by their addresses: a sandboxed frame sends no cookie for more."""
+    images: ImageStore = request.app.state.images
+    pictures: dict[str, str] = {}
+    size = 0
+
+    async def fetch(address: str) -> None:
+        nonlocal size
+        try:
+            picture = await anyio.to_thread.run_sync(
+                images.picture, address, limiter=request.app.state.fetching_images
+            )
+        except RefusedError:
+            return
+        size += len(picture.content)
+        if size <= _MOST_BYTES:
+            content = b64encode(picture.content).decode()
+            pictures[address] = f"data:{picture.media_type};base64,{content}"
+
+    async with anyio.create_task_group() as group:
+        for address in [each for each in addresses if images.allows(each)][:_MOST_PICTURES]:
+            group.start_soon(fetch, address)
+    return pictures
 
 
 @routes.action("GET", _DOCUMENTS + "/{reference}/image", response_class=Response)

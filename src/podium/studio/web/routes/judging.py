@@ -6,16 +6,19 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 from uuid import UUID
 
+from fastapi import Query as Parameter
 from fastapi import Request
 from fastapi.responses import Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from podium.studio.accounts.identity import Member
 from podium.studio.errors import RefusedError, first_problem
-from podium.studio.judging.answer_choices import choices
+from podium.studio.judging.answer_choices import SKIP, choices
 from podium.studio.judging.crowd_work import crowd_work
+from podium.studio.judging.judged import load_judged_query
 from podium.studio.judging.judgment_counts import user_judgments
+from podium.studio.judging.modes import JudgingTask
 from podium.studio.judging.next_task import NextTask
 from podium.studio.judging.query_state import Document
 from podium.studio.judging.scales import (
@@ -32,8 +35,10 @@ from podium.studio.messages import Message
 from podium.studio.projects.display import FieldRole, shows
 from podium.studio.store.database import storable
 from podium.studio.store.enums import Mode
-from podium.studio.store.rows import ProjectRow
-from podium.studio.web.access import Number, RequiresMember, member_in
+from podium.studio.store.rows import ProjectQueryRow, ProjectRow, fetch_one
+from podium.studio.store.tables import ProjectQuery
+from podium.studio.store.tokens import new_token
+from podium.studio.web.access import Number, RequiresManager, RequiresMember, member_in
 from podium.studio.web.actions import Form, Routes, form_values, read
 from podium.studio.web.documents import guidelines_html
 from podium.studio.web.languages import language_of
@@ -44,6 +49,10 @@ routes = Routes("judging", api="/projects/{project}", pages="/projects/{project}
 Tab = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
 QuestionName = Annotated[str, Field(max_length=40)]
 Reply = Annotated[str, Field(max_length=LONGEST_REPLY), AfterValidator(storable)]
+
+
+Surface = Literal["judging", "training", "adjudication", "preview"]
+"""What the judging page is used for."""
 
 
 class _Body(BaseModel):
@@ -180,6 +189,8 @@ class AnswerOut(BaseModel):
     repeated: bool
     late: bool
     counts: bool
+    finished: bool
+    """Whether nothing is left to judge in its query since."""
     next: NextOut | None
 
 
@@ -284,21 +295,74 @@ _SIDES = {
 @routes.page("/judge")
 def judge_page(request: Request, who: RequiresMember) -> Response:
     """The page to judge on; its script asks for tasks."""
+    return judging_surface(request, who, "judging")
+
+
+@routes.page("/preview")
+def preview_page(request: Request, who: RequiresManager) -> Response:
+    """The page to judge on, with nothing recorded: for managers who choose what is shown."""
+    return judging_surface(request, who, "preview")
+
+
+def judging_surface(request: Request, who: Member, kind: Surface) -> Response:
+    """The one page on which documents are judged, for what it is used."""
     mode = Mode(who.project.mode)
+    answers, questions = answer_buttons(who.project), who.project.questions
+    commands: tuple[Button, ...] = COMMANDS
+    if kind in ("training", "adjudication"):
+        answers = tuple(each for each in answers if each.name in decision_choices(who.project))
+        questions = []
+    if kind != "judging":
+        left_out = {"undo", "skip", "pause"} | ({"comment"} if kind != "adjudication" else set())
+        commands = tuple(each for each in COMMANDS if each.name not in left_out)
     values = {
         "project": who.project,
+        "kind": kind,
         "mode": mode.value,
         "sides": _SIDES[mode],
-        "answers": answer_buttons(who.project),
-        "questions": [AssessorQuestion(**question) for question in who.project.questions],
+        "answers": answers,
+        "questions": [AssessorQuestion(**question) for question in questions],
         "longest_reply": LONGEST_REPLY,
-        "commands": COMMANDS,
+        "commands": commands,
         "scrolling": SCROLLING,
         "reasons": SKIP_REASONS,
         "guidelines": guidelines_html(who.project.guidelines),
         "crowd": read(request, lambda c: crowd_work(c, who.project, who.person.id)) is not None,
     }
     return render(request, "judge.html", values, person=who.person)
+
+
+def decision_choices(project: ProjectRow) -> list[str]:
+    """The answers to an example, or to a disagreement: documents cannot be marked as bad there."""
+    possible = choices(Mode(project.mode), grade_names(project.scale))
+    return [each for each in possible if each != SKIP and not each.startswith("bad-")]
+
+
+@routes.action("GET", "/preview")
+def preview(
+    request: Request, who: RequiresManager, after: Annotated[int, Parameter(ge=0, lt=2**62)] = 0
+) -> NextOut:
+    """A task as people see it, of the query that comes after another; nothing is recorded."""
+
+    def work(connection: Connection) -> NextOut:
+        queries = select(ProjectQuery.__table__).where(
+            ProjectQuery.project_id == who.project.id,
+            ProjectQuery.withdrawn.is_(False),
+            ProjectQuery.id > after,
+        )
+        query = fetch_one(connection, queries.order_by(ProjectQuery.id).limit(1), ProjectQueryRow)
+        if query is None:
+            return NextOut(state="done")
+        state = load_judged_query(connection, who.project, query).state
+        if who.project.mode == Mode.RANKINGS:
+            sides = state.documents_shown(JudgingTask(0, 1))
+        else:
+            hidden = state.withdrawn_documents
+            shown = [each for each in enumerate(state.documents) if each[0] not in hidden]
+            sides = [[each] for each in shown[: len(_SIDES[Mode(who.project.mode)])]]
+        return NextOut(state="task", task=_task_out(who.project, new_token(), query, sides, 0.0))
+
+    return read(request, work)
 
 
 def _service(request: Request) -> JudgingService:
@@ -339,7 +403,13 @@ def answer(request: Request, project: Number, answer_request: AnswerRequest) -> 
     mode, result, next_out = service.transact(work)
     request.app.state.metrics.judged(mode, repeated=result.repeated, late=result.late)
     return _json(
-        AnswerOut(repeated=result.repeated, late=result.late, counts=result.counts, next=next_out)
+        AnswerOut(
+            repeated=result.repeated,
+            late=result.late,
+            counts=result.counts,
+            finished=result.finished,
+            next=next_out,
+        )
     )
 
 
@@ -405,26 +475,37 @@ def _next_out(connection: Connection, request: Request, who: Member, outcome: Ne
             problems=[translate(problem) for problem in outcome.problems],
         )
     judged, seconds = user_judgments(connection, who.project.id, who.person.id)
-    query, mode = outcome.query, Mode(who.project.mode)
+    task = _task_out(who.project, outcome.token, outcome.query, outcome.sides, outcome.expires_at)
     return NextOut(
         state="task",
-        task=TaskOut(
-            token=outcome.token,
-            mode=mode,
-            query_id=query.id,
-            query=query.text,
-            description=query.description,
-            sides=[side_of(who.project, side) for side in outcome.sides],
-            choices=list(choices(mode, grade_names(who.project.scale))),
-            questions=[AssessorQuestion(**question) for question in who.project.questions],
-            expires_at=outcome.expires_at,
-        ),
+        task=task,
         progress=Progress(
             judged=judged,
             seconds=seconds,
             query_judged=outcome.judged,
             query_left=outcome.left,
         ),
+    )
+
+
+def _task_out(
+    project: ProjectRow,
+    token: UUID,
+    query: ProjectQueryRow,
+    sides: list[list[tuple[int, Document]]],
+    expires_at: float,
+) -> TaskOut:
+    mode = Mode(project.mode)
+    return TaskOut(
+        token=token,
+        mode=mode,
+        query_id=query.id,
+        query=query.text,
+        description=query.description,
+        sides=[side_of(project, side) for side in sides],
+        choices=list(choices(mode, grade_names(project.scale))),
+        questions=[AssessorQuestion(**question) for question in project.questions],
+        expires_at=expires_at,
     )
 
 
@@ -440,7 +521,7 @@ def _ref(project: ProjectRow, document: Document) -> DocumentRef:
     markup = document.markup if body else 0
     return DocumentRef(
         reference=document.reference,
-        title=(document.title or document.item) if shows(display, "title", FieldRole.TITLE) else "",
+        title=document.title if shows(display, "title", FieldRole.TITLE) else "",
         url=document.url if shows(display, "url", FieldRole.LINK) else "",
         format="html" if markup else "text",
         length=markup or (document.length if body else 0),

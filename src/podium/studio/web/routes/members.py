@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from fastapi import Query as Parameter
@@ -9,15 +10,17 @@ from fastapi import Request
 from fastapi.responses import RedirectResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
+from starlette.datastructures import FormData
 
 from podium.studio.accounts import members as people
 from podium.studio.accounts.mail import mail_invitation
+from podium.studio.accounts.service import normal_email
 from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
 from podium.studio.projects import assignments as sharing
 from podium.studio.store.enums import Role
 from podium.studio.web.access import NEWEST, Before, Number, RequiresManager, public_url
-from podium.studio.web.actions import Form, Routes, read, write
+from podium.studio.web.actions import Form, Routes, form_values, read, write
 from podium.studio.web.languages import language_of
 from podium.studio.web.pages import render_project
 
@@ -60,6 +63,26 @@ class NewInvitationOut(BaseModel):
     """A new invitation's link, which is shown once."""
 
     link: str
+
+
+class PeopleIn(_Body):
+    """People to add or to invite."""
+
+    addresses: list[str] = Field(min_length=1, max_length=200)
+    role: Role = Role.ASSESSOR
+    days: float = Field(default=7, gt=0, le=365)
+
+
+class InvitedOut(BaseModel):
+    """What became of an address."""
+
+    email: str
+    added: bool
+    """Whether there is an account, which is a member now."""
+    link: str | None
+    """The invitation for those without an account, which is shown once."""
+    mailed: bool
+    """Whether the link is on its way to them."""
 
 
 class AssignmentOptions(_Body):
@@ -162,13 +185,54 @@ def invite(request: Request, who: RequiresManager, body: InvitationIn) -> NewInv
         raise RefusedError(409, "This server sends no e-mail: send the link yourself.")
 
     def work(connection: Connection) -> str:
-        secret = people.make_invitation(connection, who, body.role, body.uses, body.days)
+        secret = people.make_invitation(
+            connection, who, body.role, body.uses, body.days, normal_email(email) if email else None
+        )
         link = f"{public_url(request)}/join/{secret}"
         if email:
             mail_invitation(connection, who, email, link, language_of(request))
         return link
 
     return NewInvitationOut(link=write(request, work))
+
+
+def _people(form: FormData) -> JsonObject:
+    """Addresses as people write them, one per line or as in e-mails: ``Ann <ann@example.org>``."""
+    written = re.split(r"[,;\r\n]+", str(form.get("addresses", "")))
+    addresses = [re.sub(r"^.*<(.*)>$", r"\1", each.strip()) for each in written]
+    return form_values(PeopleIn, form) | {"addresses": [each for each in addresses if each]}
+
+
+def _normal(address: str) -> str:
+    try:
+        return normal_email(address)
+    except RefusedError as error:
+        raise RefusedError(
+            422, "“%(address)s” is not an e-mail address; nobody was added.", address=address[:320]
+        ) from error
+
+
+@routes.action(
+    "POST", "/members", form="/people", page=people_page, values=_people, status_code=201
+)
+def add_people(request: Request, who: RequiresManager, body: PeopleIn) -> list[InvitedOut]:
+    """Make people members by their addresses: accounts at once, others by a link for each."""
+    mails = bool(request.app.state.settings.smtp)
+
+    def work(connection: Connection) -> list[InvitedOut]:
+        invited = []
+        for email in dict.fromkeys(map(_normal, body.addresses)):
+            if people.add_member(connection, who, email, body.role):
+                invited.append(InvitedOut(email=email, added=True, link=None, mailed=False))
+                continue
+            secret = people.make_invitation(connection, who, body.role, 1, body.days, email)
+            link = f"{public_url(request)}/join/{secret}"
+            if mails:
+                mail_invitation(connection, who, email, link, language_of(request))
+            invited.append(InvitedOut(email=email, added=False, link=link, mailed=mails))
+        return invited
+
+    return write(request, work)
 
 
 @routes.action(

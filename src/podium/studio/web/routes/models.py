@@ -15,6 +15,7 @@ from podium.studio.jobs.queue import State, cancel
 from podium.studio.json_types import JsonObject
 from podium.studio.models import assessors, audits
 from podium.studio.models.assessors import endpoint_choices
+from podium.studio.projects.display import FieldRole, display_of
 from podium.studio.store.enums import Mode
 from podium.studio.store.rows import JobRow
 from podium.studio.web.access import Number, RequiresManager, wake_workers
@@ -95,7 +96,14 @@ def models_page(request: Request, who: RequiresManager) -> Response:
 def model_page(request: Request, who: RequiresManager, model: Number) -> Response:
     """One model: its run, what it cost, and its audit."""
     row = read(request, lambda c: assessors.model_row(c, who.project.id, model))
-    values = {"shown": get_model(request, who, model), "row": row}
+    shown_fields = display_of(who.project.display)
+    values = {
+        "shown": get_model(request, who, model),
+        "row": row,
+        "sent": [
+            each.label or each.field for each in shown_fields if each.role is not FieldRole.IMAGE
+        ],
+    }
     return render_project(request, who, "model.html", values)
 
 

@@ -14,24 +14,21 @@ from podium.studio.accounts.identity import Member
 from podium.studio.accounts.members import members_of
 from podium.studio.errors import RefusedError
 from podium.studio.judging import adjudication, training
-from podium.studio.judging.answer_choices import SKIP, choices
+from podium.studio.judging.answer_choices import choice_of
 from podium.studio.judging.judged import load_judged_query
-from podium.studio.judging.modes import NO_ITEM, JudgingTask
+from podium.studio.judging.modes import NO_ITEM, JudgingTask, QueryLogEntry
 from podium.studio.judging.scales import LONGEST_GRADE, grade_names
-from podium.studio.projects.display import FieldRole, shows
-from podium.studio.reporting.log_rows import named_documents, relation
+from podium.studio.reporting.log_rows import relation
 from podium.studio.reporting.query_results import query_row
 from podium.studio.store.database import storable
 from podium.studio.store.enums import Kind, Mode
 from podium.studio.store.rows import ProjectRow
 from podium.studio.transfer.readers import limited
 from podium.studio.web.access import Number, RequiresManager, RequiresMember
-from podium.studio.web.actions import Routes, outcome_of, read, write
-from podium.studio.web.documents import guidelines_html
+from podium.studio.web.actions import Routes, read, write
 from podium.studio.web.pages import render_project
 from podium.studio.web.routes.dashboard import present
-from podium.studio.web.routes.documents import DocumentOut, document_out, document_row
-from podium.studio.web.routes.judging import Button, Side, answer_buttons, side_of
+from podium.studio.web.routes.judging import Side, decision_choices, judging_surface, side_of
 
 routes = Routes("quality", api="/projects/{project}", pages="/projects/{project}")
 
@@ -62,6 +59,8 @@ class VoteOut(BaseModel):
 
     answer: str
     """How left compares with right, or the grade."""
+    choice: str
+    """The same as one of the choices."""
     reason: str | None
 
 
@@ -156,10 +155,10 @@ class ExampleAnswerOut(BaseModel):
     """Whether an answer is right, what is, and why."""
 
     correct: bool
-    documents: list[str]
-    """The titles of the documents, left first; empty where the project hides titles."""
     answer: str
-    """How left compares with right, or the grade."""
+    """How left compares with right, or the grade, as it is right."""
+    choice: str
+    """The same as one of the choices."""
     explanation: str
 
 
@@ -179,31 +178,15 @@ def quality_page(request: Request, who: RequiresManager) -> Response:
 
 @routes.page("/adjudicate")
 def adjudicate_page(request: Request, who: RequiresMember) -> Response:
-    """The next disagreement, with the earlier answers."""
-    upcoming = next_dispute(request, who)
-    values = {
-        "dispute": upcoming.dispute,
-        "texts": _texts(request, who, upcoming.dispute),
-        "waiting": upcoming.left,
-        "checking": upcoming.checking,
-        "answers": _answers(who),
-    }
-    return render_project(request, who, "adjudicate.html", values)
+    """The judging page with disagreements, which its script asks for."""
+    read(request, lambda c: _check_adjudicator(c, who))
+    return judging_surface(request, who, "adjudication")
 
 
 @routes.page("/training")
 def training_page(request: Request, who: RequiresMember) -> Response:
-    """The next example, or what came of the training; and what was right in the last one."""
-    own = get_own_training(request, who)
-    values = {
-        "own": own,
-        "feedback": outcome_of(request).result,
-        "example": own.example,
-        "texts": _texts(request, who, own.example),
-        "answers": _answers(who),
-        "guidelines": guidelines_html(who.project.guidelines),
-    }
-    return render_project(request, who, "training.html", values)
+    """The judging page with examples, which its script asks for."""
+    return judging_surface(request, who, "training")
 
 
 @routes.action("GET", "/adjudication")
@@ -236,8 +219,7 @@ def next_dispute(request: Request, who: RequiresMember) -> NextDisputeOut:
     checking = report is None or report.entries != progress.entries
 
     def work(connection: Connection) -> NextDisputeOut:
-        if adjudication.adjudicator_of(connection, who.project.id) != who.person.id:
-            raise RefusedError(403, "Only the project's adjudicator may do this.")
+        _check_adjudicator(connection, who)
         dispute = adjudication.next_dispute(connection, who.project)
         left = adjudication.count_disputes(connection, who.project.id)
         shown = None if dispute is None else _dispute(who, dispute)
@@ -246,14 +228,7 @@ def next_dispute(request: Request, who: RequiresMember) -> NextDisputeOut:
     return read(request, work)
 
 
-@routes.action(
-    "POST",
-    "/adjudication/decisions",
-    form="/adjudicate",
-    page=adjudicate_page,
-    to="/projects/{project}/adjudicate",
-    status_code=201,
-)
+@routes.action("POST", "/adjudication/decisions", status_code=201)
 def decide(request: Request, who: RequiresMember, body: DecisionIn) -> AdjudicationOut:
     """Decide a disagreement; the decision replaces the answers."""
 
@@ -363,12 +338,7 @@ def get_own_training(request: Request, who: RequiresMember) -> OwnTrainingOut:
     return read(request, work)
 
 
-@routes.action(
-    "POST",
-    "/training/examples/{example}/answer",
-    form="/training/{example}",
-    page=training_page,
-)
+@routes.action("POST", "/training/examples/{example}/answer")
 def answer_example(
     request: Request, who: RequiresMember, example: Number, body: ExampleAnswerIn
 ) -> ExampleAnswerOut:
@@ -379,16 +349,14 @@ def answer_example(
             connection, who.project, who.person.id, example, body.choice
         )
         row = training.example_row(connection, who.project.id, example)
-        return _answer(connection, who, row, correct)
+        return _answer(who, row, correct)
 
     return write(request, work)
 
 
-def _decision_choices(project: ProjectRow) -> list[str]:
-    """What an adjudicator may answer."""
-    mode = Mode(project.mode)
-    possible = choices(mode, grade_names(project.scale))
-    return [each for each in possible if each != SKIP and not each.startswith("bad-")]
+def _check_adjudicator(connection: Connection, who: Member) -> None:
+    if adjudication.adjudicator_of(connection, who.project.id) != who.person.id:
+        raise RefusedError(403, "Only the project's adjudicator may do this.")
 
 
 def _adjudication(connection: Connection, project_id: int) -> AdjudicationOut:
@@ -407,18 +375,19 @@ def _dispute(who: Member, dispute: adjudication.Dispute) -> DisputeOut:
         left=task.left,
         right=task.right,
         sides=[side_of(who.project, side) for side in dispute.judged.state.documents_shown(task)],
-        votes=[
-            VoteOut(
-                answer=relation(
-                    vote.kind,
-                    vote.value or 0 if vote.left == task.left else -(vote.value or 0),
-                    grade_names(who.project.scale),
-                ),
-                reason=vote.reason,
-            )
-            for vote in dispute.votes
-        ],
-        choices=_decision_choices(who.project),
+        votes=[_vote(who.project, vote, task.left) for vote in dispute.votes],
+        choices=decision_choices(who.project),
+    )
+
+
+def _vote(project: ProjectRow, vote: QueryLogEntry, left: int) -> VoteOut:
+    """An earlier answer, with the sides as the first of them saw the pair."""
+    grades = grade_names(project.scale)
+    value = (vote.value or 0) if vote.left == left else -(vote.value or 0)
+    return VoteOut(
+        answer=relation(vote.kind, value, grades),
+        choice=choice_of(vote.kind, value, grades),
+        reason=vote.reason,
     )
 
 
@@ -442,41 +411,16 @@ def _example(connection: Connection, who: Member, row: training.ExampleRow) -> E
         query=query.text,
         description=query.description,
         sides=[side_of(who.project, side) for side in sides],
-        choices=_decision_choices(who.project),
+        choices=decision_choices(who.project),
     )
 
 
-def _answer(
-    connection: Connection, who: Member, row: training.ExampleRow, correct: bool
-) -> ExampleAnswerOut:
+def _answer(who: Member, row: training.ExampleRow, correct: bool) -> ExampleAnswerOut:
     kind = Kind.GRADE if who.project.mode == Mode.GRADES else Kind.VERDICT
-    positions = [side for side in (row.left, row.right) if side != NO_ITEM]
-    names = named_documents(connection, [(row.query_id, position) for position in positions])
-    titles = [names[row.query_id, position].title for position in positions]
-    if not shows(who.project.display, "title", FieldRole.TITLE):
-        titles = [""] * len(positions)
+    grades = grade_names(who.project.scale)
     return ExampleAnswerOut(
         correct=correct,
-        documents=titles,
-        answer=relation(kind, row.value, grade_names(who.project.scale)),
+        answer=relation(kind, row.value, grades),
+        choice=choice_of(kind, row.value, grades),
         explanation=row.explanation,
     )
-
-
-def _answers(who: Member) -> list[Button]:
-    possible = _decision_choices(who.project)
-    return [each for each in answer_buttons(who.project) if each.name in possible]
-
-
-def _texts(
-    request: Request, who: Member, shown: DisputeOut | ExampleOut | None
-) -> dict[int, DocumentOut]:
-    """The documents that a page shows, as the project shows them."""
-    if shown is None:
-        return {}
-    query = shown.query_id
-    references = [each.reference for side in shown.sides for each in side.documents]
-    return {
-        each: document_out(request, who, query, document_row(request, who, query, each))
-        for each in references
-    }

@@ -38,6 +38,7 @@ from podium.studio.reporting.query_results import (
     query_row,
 )
 from podium.studio.store.database import storable
+from podium.studio.store.enums import Purpose
 from podium.studio.store.rows import JobRow
 from podium.studio.store.tables import LogEntry
 from podium.studio.web.access import Before, Number, RequiresManager
@@ -52,6 +53,8 @@ Reason = Annotated[str, AfterValidator(lambda text: storable(text).strip()), Fie
 Position = Annotated[int, Field(ge=0, lt=2**31)]
 _QUERY = "/projects/{project}/queries/{query}"
 _PERSON = "/projects/{project}/people/{user}"
+_GOLD_SHOWN = 200
+"""How many of someone's latest gold pairs are looked at for wrong answers."""
 
 
 class QueryAssessor(BaseModel):
@@ -182,8 +185,11 @@ def person_page(
         return names, bulk_jobs(connection, who.project.id, user)
 
     names, jobs = read(request, work)
+    checks = (LogEntry.user_id == user, LogEntry.purpose == Purpose.GOLD.value)
+    gold = read(request, lambda c: log_rows(c, who.project, *checks, limit=_GOLD_SHOWN))
     values = {
         "shown": person,
+        "wrong_gold": [entry for entry in gold if entry.expected and entry.stands],
         "names": names,
         "jobs": jobs,
         "restored": {job.parameters.get("job") for job in jobs if job.kind == RESTORE},

@@ -114,7 +114,8 @@ def _options(row: JobRow) -> JsonObject:
         uploads = row.parameters.get("files", {}).values()
         names = [name for files in uploads for _stored, name in files]
         return {"source": row.parameters["source"], "files": names}
-    return row.parameters if row.kind == EXPORT else {}
+    # An export of an earlier version may lack options that came later.
+    return ExportOptions(**row.parameters).model_dump() if row.kind == EXPORT else {}
 
 
 class ExampleDocument(BaseModel):
