@@ -167,7 +167,10 @@ def test_embeddings_are_kept_by_all_that_they_depend_on(tmp_path: Path) -> None:
 
 
 def write_layout(folder: Path, *kinds: str, pooling: str = "1_Pooling", mode: str = "cls") -> None:
-    parts = [{"type": f"sentence_transformers.models.{kind}", "path": ""} for kind in kinds]
+    parts = [
+        {"idx": at, "name": str(at), "type": f"sentence_transformers.models.{kind}", "path": ""}
+        for at, kind in enumerate(kinds)
+    ]
     parts[1]["path"] = pooling
     (folder / "modules.json").write_text(json.dumps(parts))
     if mode:
@@ -250,7 +253,7 @@ def test_a_cross_encoder_takes_the_folder_of_a_bi_encoder(checkpoint: Path, tmp_
 )
 def test_other_layouts_are_refused(tmp_path: Path, name: str, content: Any, message: str) -> None:
     save_tiny_bert(tmp_path)
-    (tmp_path / name).parent.mkdir(exist_ok=True)
+    write_layout(tmp_path, "Transformer", "Pooling")
     (tmp_path / name).write_text(json.dumps(content))
     with pytest.raises(DataError, match=message):
         TextEmbedder(tmp_path)

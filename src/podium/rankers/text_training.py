@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -38,9 +38,6 @@ from podium.rankers.text_pairs import Pair, TextPairs
 from podium.rankers.training_data import ValidationSets
 from podium.rankers.validation_monitor import ValidationMonitor
 
-if TYPE_CHECKING:
-    from podium.rankers.text import TextRanker
-
 _CHECKPOINT = "checkpoint.podium"
 
 
@@ -57,7 +54,7 @@ class TextTraining:
 
     def __init__(
         self,
-        ranker: TextRanker,
+        ranker: Any,  # a TextRanker, whose module imports this one
         encoder: TextEncoder,
         data: TextPairs,
         validation: TextPairs | None,
