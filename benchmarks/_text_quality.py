@@ -29,7 +29,7 @@ from podium.kernels import Doubles
 from podium.measures import compare, plan_queries
 from podium.measures.comparison.result import Comparison
 from podium.rankers import LinearRanker, TextRanker
-from podium.rankers.text_bi_encoder import BiEncoder
+from podium.rankers.text_encoder import load_bi_encoder, score_pairs
 
 KEPT = Path(__file__).parents[1] / "build" / "text"
 FOLDS = 5
@@ -158,8 +158,7 @@ def _peer(fold: int) -> Doubles:
 
 
 def _cosine(fold: int) -> Doubles:
-    encoder = BiEncoder.load(minilm(), 256)
-    return encoder.predict(test_rows(fold)[1], 16)
+    return score_pairs(load_bi_encoder(minilm(), 256), test_rows(fold)[1], 16)
 
 
 METHODS: dict[str, Callable[[int], Doubles]] = {

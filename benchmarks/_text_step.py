@@ -71,21 +71,15 @@ def _prepare(method: str, checkpoint: str, pairs: Any, labels: Any) -> Any:
         grades = [torch.tensor(labels, dtype=torch.float32)]
         return lambda: loss([queries, documents], grades).backward()
     from podium.losses import LambdaLoss as PodiumLoss
-    from podium.rankers.text_cross_encoder import CrossEncoder
-    from podium.rankers.text_gradients import accumulate_gradients, mean_loss
+    from podium.rankers.text_encoder import load_cross_encoder, score_pairs
+    from podium.rankers.text_training import add_gradients
 
-    encoder = CrossEncoder.load(checkpoint, 256, seed=0)
+    encoder = load_cross_encoder(checkpoint, 256)
     if method == "predict":
-        return lambda: encoder.predict(pairs, 8)
-    encoder.module.train()
+        return lambda: score_pairs(encoder, pairs, 8)
+    encoder.train()
     size = len(pairs) if method == "graph" else 8
-
-    def step() -> None:
-        batches, rows = encoder.mini_batches(pairs, size)
-        evaluate = mean_loss(PodiumLoss(k=10), labels, [0, len(pairs)], 1)
-        accumulate_gradients(encoder.score, batches, rows, evaluate)
-
-    return step
+    return lambda: add_gradients(encoder, PodiumLoss(k=10), pairs, labels, size=size)
 
 
 def _main() -> None:

@@ -19,16 +19,16 @@ from benchmarks._text_quality import comparison, minilm, table
 from benchmarks._text_step import measure_step
 from podium.losses.names import loss_names, parse_loss
 from podium.rankers import RankingLoss
-from podium.rankers.text_cross_encoder import CrossEncoder
-from podium.rankers.text_gradients import accumulate_gradients, mean_loss
-from tests.rankers.tiny_bert import WORDS, save_tiny_bert
+from podium.rankers.text_encoder import load_cross_encoder, mini_batches
+from podium.rankers.text_training import add_gradients
+from tests.rankers.tiny_bert import WORDS, gradients, one_graph_scores, save_tiny_bert
 
 
 def main() -> None:
     """Measure and report."""
     quick = wants_quick(__doc__)
     torch.set_num_threads(1)
-    packages = ["torch", "transformers", *([] if quick else ["sentence-transformers"])]
+    packages = ["torch", "transformers", "sentence-transformers"]
     report = Report("text", quick, packages=packages)
     with tempfile.TemporaryDirectory() as folder:
         tiny = str(save_tiny_bert(Path(folder) / "tiny"))
@@ -58,27 +58,21 @@ def _gradients(report: Report, checkpoint: str) -> None:
     losses = [*names, "Focused(ListNet, PairLogistic)"]
     for text in losses:
         for dropout in (False, True):
-            encoder = CrossEncoder.load(checkpoint, 64, seed=0)
-            encoder.module.double().train(dropout)
-            batches, rows = encoder.mini_batches(pairs, 5)
+            encoder = load_cross_encoder(checkpoint, 64)
+            encoder.double().train(dropout)
+            batches, rows = mini_batches(encoder, pairs, 5)
             torch.manual_seed(1)
             scores = torch.empty(len(pairs), dtype=torch.float64)
-            scores[np.concatenate(rows)] = torch.cat([encoder.score(batch) for batch in batches])
+            scores[np.concatenate(rows)] = one_graph_scores(encoder, batches)
             RankingLoss(text)(scores, labels, [0, 24]).backward()
-            one_graph = _flat(encoder)
-            encoder.module.zero_grad()
+            one_graph = gradients(encoder)
+            encoder.zero_grad()
             torch.manual_seed(1)
-            evaluate = mean_loss(parse_loss(text), labels, [0, 24], 1)
-            accumulate_gradients(encoder.score, batches, rows, evaluate)
-            difference = np.abs(_flat(encoder) - one_graph).max() / np.abs(one_graph).max()
+            add_gradients(encoder, parse_loss(text), pairs, labels, size=5)
+            difference = np.abs(gradients(encoder) - one_graph).max() / np.abs(one_graph).max()
             worst = max(worst, float(difference))
     what = f"gradient beside one graph's, {len(losses)} losses, dropout on and off"
     report.check(what, worst, 1e-5, at_least=False, unit="relative")
-
-
-def _flat(encoder: CrossEncoder) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    gradients = [each.grad for each in encoder.module.parameters() if each.grad is not None]
-    return np.concatenate([gradient.numpy().reshape(-1) for gradient in gradients])
 
 
 def _memory(report: Report, checkpoint: str, words: int, sizes: tuple[int, ...]) -> None:

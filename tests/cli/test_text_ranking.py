@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("torch")
-pytest.importorskip("transformers")
+pytest.importorskip("sentence_transformers")
 import torch
 
 from podium.data import read_run

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("torch")
-pytest.importorskip("transformers")
+pytest.importorskip("sentence_transformers")
 pytest.importorskip("onnxruntime")
 import torch
 from tokenizers import Tokenizer
@@ -69,7 +69,7 @@ def test_the_graph_scores_as_the_ranker_does(ranker: TextRanker, tmp_path: Path)
     assert len(alone.encode("w1", "w2 " * 900).ids) == 40  # the graph takes no more
     assert len(alone.encode_batch(["w1", "w1 w2"])[0].ids) == 3  # and none is padded
     # It is the same when it is trained on: attention is only replaced in the graph.
-    assert ranker.encoder_.module.config._attn_implementation != "eager"
+    assert ranker.encoder_.config._attn_implementation != "eager"
 
 
 def test_commands_find_what_was_changed(ranker: TextRanker, tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_what_cannot_be_traced_is_refused(folder: Path, tmp_path: Path) -> None:
 
     pairs, labels, ids = word_task(2, 4)
     fitted = TextRanker(folder / "bert", max_length=40, epochs=1).fit(pairs, labels, qid=ids)
-    fitted.encoder_.module.classifier = Untraceable(32, 1)
+    fitted.encoder_.transformers_model.classifier = Untraceable(32, 1)
     message = r"BertForSequenceClassification cannot be traced \(not while it is traced\)"
     with pytest.raises(ArgumentError, match=message):
         export_ranker(fitted, "onnx", tmp_path / "out")
@@ -152,7 +152,7 @@ def test_scores_within_rounding_have_no_order(folder: Path, tmp_path: Path) -> N
     pairs, labels, ids = word_task(2, 4)
     fitted = TextRanker(folder / "bert", max_length=40, epochs=1).fit(pairs, labels, qid=ids)
     with torch.no_grad():
-        fitted.encoder_.module.classifier.weight.mul_(1e-6)
+        fitted.encoder_.transformers_model.classifier.weight.mul_(1e-6)
     assert np.ptp(fitted.predict(pairs)) > 0
     export_ranker(fitted, "onnx", tmp_path)
     assert verify_export(tmp_path).holds

@@ -1,7 +1,4 @@
-"""Podium's losses in sentence-transformers, and Podium's text rankers loaded by it.
-
-Needs sentence-transformers 6, datasets and accelerate, which CI does not install.
-"""
+"""Podium's losses in sentence-transformers, and Podium's text rankers loaded by it."""
 
 from __future__ import annotations
 
@@ -11,15 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip(
-    "sentence_transformers", reason="sentence-transformers is a peer that CI does not install"
-)
-pytest.importorskip("datasets", reason="trainings of sentence-transformers need datasets")
-pytest.importorskip("accelerate", reason="trainings of sentence-transformers need accelerate")
+pytest.importorskip("sentence_transformers")
 import torch
 
 from podium.errors import DataError
 from podium.rankers import CrossEncoderLoss, RankingLoss, TextRanker
+from podium.rankers.text_encoder import score_scale
 from tests.rankers.tiny_bert import gradients, word_task
 
 pytestmark = pytest.mark.filterwarnings("default")
@@ -68,7 +62,8 @@ def test_labels_are_those_of_their_query(checkpoint: Path) -> None:
 
 
 def test_its_trainer_trains_with_a_loss_of_podium(checkpoint: Path, tmp_path: Path) -> None:
-    from datasets import Dataset
+    pytest.importorskip("accelerate", reason="of the extra weights, which CI does not install")
+    Dataset = pytest.importorskip("datasets", reason="of the extra weights").Dataset
     from sentence_transformers.cross_encoder import (
         CrossEncoderTrainer,
         CrossEncoderTrainingArguments,
@@ -110,6 +105,5 @@ def test_it_loads_what_podium_saved(checkpoint: Path, tmp_path: Path) -> None:
             queries, documents = (
                 embedder.encode([pair[side] for pair in pairs]) for side in (0, 1)
             )
-            scale = float(ranker.encoder_.module.log_scale.detach().exp())
-            cosines = scale * (queries * documents).sum(1)
+            cosines = score_scale(ranker.encoder_) * (queries * documents).sum(1)
             np.testing.assert_allclose(cosines, expected, atol=1e-4)

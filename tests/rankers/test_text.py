@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 pytest.importorskip("torch")
-pytest.importorskip("transformers")
+pytest.importorskip("sentence_transformers")
 import torch
 
 from podium.errors import ArgumentError, DataError
@@ -20,9 +20,15 @@ from podium.losses.names import loss_names, parse_loss
 from podium.rankers import TextRanker, out_of_fold_scores
 from podium.rankers.base import FitInterrupted, NotFittedError
 from podium.rankers.storage import Archive, read_archive, write_archive
-from podium.rankers.text_cross_encoder import CrossEncoder
-from podium.rankers.text_gradients import accumulate_gradients, mean_loss
-from tests.rankers.tiny_bert import WORDS, gradients, save_tiny_bert, word_task
+from podium.rankers.text_encoder import load_cross_encoder, mini_batches, score_pairs
+from podium.rankers.text_training import add_gradients
+from tests.rankers.tiny_bert import (
+    WORDS,
+    gradients,
+    one_graph_scores,
+    save_tiny_bert,
+    word_task,
+)
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -32,26 +38,23 @@ LOSSES = [name for name in loss_names() if name != "Focused"] + ["Focused(ListNe
 @pytest.mark.parametrize("training", [True, False], ids=["dropout", "no dropout"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_gradients_are_those_of_one_graph(checkpoint: Path, loss: str, training: bool) -> None:
-    encoder = CrossEncoder.load(checkpoint, 64, seed=0)
-    encoder.module.double().train(training)  # or rounding would hide small errors
+    encoder = load_cross_encoder(checkpoint, 64)
+    encoder.double().train(training)  # or rounding would hide small errors
     pairs, labels, _ = word_task(queries=1, documents=11)
     parsed = parse_loss(loss)
-    batches, rows = encoder.mini_batches(pairs, 3)
+    batches, rows = mini_batches(encoder, pairs, 3)
     assert len(batches) == 4
     torch.manual_seed(1)
     whole = torch.empty(len(pairs), dtype=torch.float64)
-    parts = [encoder.score(batch).double() for batch in batches]
-    whole[np.concatenate(rows)] = torch.cat(parts)
+    whole[np.concatenate(rows)] = one_graph_scores(encoder, batches)
     value = _one_graph_loss(parsed, whole, labels)
     value.backward()  # type: ignore[no-untyped-call]
-    expected = gradients(encoder.module)
-    encoder.module.zero_grad()
+    expected = gradients(encoder)
+    encoder.zero_grad()
     torch.manual_seed(1)
-    result = accumulate_gradients(
-        encoder.score, batches, rows, mean_loss(parsed, labels, [0, len(labels)], 1)
-    )
-    assert result.total == pytest.approx(float(value.detach()), rel=1e-9)
-    assert np.abs(gradients(encoder.module) - expected).max() <= 1e-9 * np.abs(expected).max()
+    total = add_gradients(encoder, parsed, pairs, labels, size=3)
+    assert total == pytest.approx(float(value.detach()), rel=1e-9)
+    assert np.abs(gradients(encoder) - expected).max() <= 1e-9 * np.abs(expected).max()
     assert np.abs(expected).max() > 0
 
 
@@ -78,7 +81,7 @@ def test_it_learns_what_makes_a_document_good(checkpoint: Path) -> None:
 def test_steps_are_those_of_adamw(checkpoint: Path) -> None:
     """Its first step moves a weight by the rate, after its decay, whatever the gradient is."""
     pairs, labels, _ = word_task(1, 4)
-    before = CrossEncoder.load(checkpoint, 48, seed=0).module
+    before = load_cross_encoder(checkpoint, 48).transformers_model
 
     def stop(_step: int, _loss: float, _value: float | None) -> None:
         raise KeyboardInterrupt
@@ -88,7 +91,7 @@ def test_steps_are_those_of_adamw(checkpoint: Path) -> None:
         fitted = ranker(checkpoint, learning_rate=1e-3, **parameters)
         with pytest.raises(FitInterrupted):
             fitted.fit(pairs, labels, group=[4], progress=stop)
-        module = fitted.encoder_.module
+        module = fitted.encoder_.transformers_model
         head = (module.classifier.weight - before.classifier.weight).detach().abs().max()
         norm = module.bert.embeddings.LayerNorm.weight.detach().mean()
         return float(head), float(norm)
@@ -152,7 +155,7 @@ def test_scores_do_not_depend_on_the_mini_batch(checkpoint: Path) -> None:
 
 
 def test_saved_and_loaded(checkpoint: Path, tmp_path: Path) -> None:
-    from transformers import AutoModelForSequenceClassification
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     pairs, labels, ids = word_task(4, 5)
     fitted = ranker(checkpoint, loss="PairLogistic(k=2)").fit(pairs, labels, qid=ids)
@@ -161,12 +164,11 @@ def test_saved_and_loaded(checkpoint: Path, tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.predict(pairs), fitted.predict(pairs))
     assert loaded.get_params() == {**fitted.get_params(), "model": str(checkpoint)}
     module = AutoModelForSequenceClassification.from_pretrained(tmp_path / "saved").eval()
-    batches, rows = fitted.encoder_.mini_batches(pairs, 8)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "saved")
+    tokens = tokenizer(*zip(*pairs, strict=True), padding=True, return_tensors="pt")
     with torch.inference_mode():
-        for batch, where in zip(batches, rows, strict=True):
-            np.testing.assert_allclose(
-                module(**batch).logits[:, 0].numpy(), fitted.predict(pairs)[where], atol=1e-6
-            )
+        scores = module(**tokens).logits[:, 0].numpy()
+    np.testing.assert_allclose(scores, fitted.predict(pairs), atol=1e-6)
     assert "PairLogistic(k=2)" in (tmp_path / "saved" / "README.md").read_text()
 
 
@@ -269,7 +271,7 @@ def test_a_checkpoint_of_other_weights_is_refused(tmp_path: Path) -> None:
     pairs, labels, ids = word_task(2, 4)
     model = save_tiny_bert(tmp_path / "bert")
     kept = ranker(model, epochs=1, checkpoint_folder=tmp_path / "kept").fit(pairs, labels, qid=ids)
-    other = kept.encoder_.module.bert
+    other = kept.encoder_.transformers_model.bert
     other.save_pretrained(model)
     with pytest.raises(DataError, match="of a fit that started from other weights"):
         kept.fit(pairs, labels, qid=ids)
@@ -296,7 +298,7 @@ def test_a_damaged_checkpoint_says_what_to_do(checkpoint: Path, tmp_path: Path) 
 def test_a_fitted_ranker_has_no_dropout(checkpoint: Path) -> None:
     """The first of two threads that score would turn it on again for the other."""
     pairs, labels, ids = word_task(2, 4)
-    assert not ranker(checkpoint, epochs=1).fit(pairs, labels, qid=ids).encoder_.module.training
+    assert not ranker(checkpoint, epochs=1).fit(pairs, labels, qid=ids).encoder_.training
 
     def stop(_step: int, _loss: float, _value: float | None) -> None:
         raise KeyboardInterrupt
@@ -304,7 +306,7 @@ def test_a_fitted_ranker_has_no_dropout(checkpoint: Path) -> None:
     stopped = ranker(checkpoint)
     with pytest.raises(FitInterrupted):
         stopped.fit(pairs, labels, qid=ids, progress=stop)
-    assert not stopped.encoder_.module.training
+    assert not stopped.encoder_.training
 
 
 def test_the_best_epoch_is_kept(checkpoint: Path) -> None:
@@ -457,9 +459,9 @@ def test_positions_after_that_of_padding(tmp_path: Path) -> None:
             intermediate_size=64, max_position_embeddings=40, pad_token_id=1,
         )
     ).save_pretrained(tmp_path)  # fmt: skip
-    encoder = CrossEncoder.load(tmp_path, 512, seed=0)
-    assert encoder.max_length == 38
-    assert np.isfinite(encoder.predict([("w1", "w2 " * 100)], 1)).all()
+    encoder = load_cross_encoder(tmp_path, 512)
+    assert encoder.max_seq_length == 38
+    assert np.isfinite(score_pairs(encoder, [("w1", "w2 " * 100)], 1)).all()
 
 
 def test_other_devices_are_refused(checkpoint: Path) -> None:

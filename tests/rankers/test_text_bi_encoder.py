@@ -13,16 +13,23 @@ import pytest
 from packaging.version import Version
 
 pytest.importorskip("torch")
-pytest.importorskip("transformers")
+pytest.importorskip("sentence_transformers")
 import torch
 
 from podium.errors import ArgumentError, DataError
 from podium.losses.names import parse_loss
 from podium.rankers import LinearRanker, RankingLoss, TextEmbedder, TextRanker
-from podium.rankers.text_bi_encoder import BiEncoder
-from podium.rankers.text_cross_encoder import CrossEncoder
-from podium.rankers.text_gradients import accumulate_gradients, mean_loss
-from tests.rankers.tiny_bert import gradients, save_tiny_bert, word_task
+from podium.rankers.text_encoder import (
+    embed,
+    load_bi_encoder,
+    load_cross_encoder,
+    mini_batches,
+    save_encoder,
+    score_pairs,
+    score_scale,
+)
+from podium.rankers.text_training import add_gradients
+from tests.rankers.tiny_bert import gradients, one_graph_scores, save_tiny_bert, word_task
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -50,37 +57,34 @@ def test_scores_are_scaled_cosines(checkpoint: Path, tmp_path: Path) -> None:
     pairs = [(TEXTS[0], text) for text in TEXTS] + [(TEXTS[1], TEXTS[2])]
     cosines = [*(expected @ expected[0]), expected[1] @ expected[2]]
     np.testing.assert_allclose(embedder.similarity(pairs), cosines, atol=1e-6)
-    encoder = BiEncoder.load(checkpoint, 64)
-    np.testing.assert_allclose(encoder.predict(pairs, 2), 20 * np.array(cosines), atol=1e-4)
+    scores = score_pairs(load_bi_encoder(checkpoint, 64), pairs, 2)
+    np.testing.assert_allclose(scores, 20 * np.array(cosines), atol=1e-4)
     # A checkpoint that says that its vectors are compared by their dot product.
     save_tiny_bert(tmp_path)
     (tmp_path / "config_sentence_transformers.json").write_text('{"similarity_fn_name": "dot"}')
-    dots = BiEncoder.load(tmp_path, 64).embed(TEXTS[:2], 2)
-    np.testing.assert_allclose(
-        BiEncoder.load(tmp_path, 64).predict([(TEXTS[0], TEXTS[1])], 2), [dots[0] @ dots[1]],
-        rtol=1e-5,
-    )  # fmt: skip
+    encoder = load_bi_encoder(tmp_path, 64)
+    dots = embed(encoder, TEXTS[:2], 2)
+    scores = score_pairs(encoder, [(TEXTS[0], TEXTS[1])], 2)
+    np.testing.assert_allclose(scores, [dots[0] @ dots[1]], rtol=1e-5)
     assert abs(np.linalg.norm(dots[0]) - 1) > 0.1
 
 
 @pytest.mark.parametrize("loss", ["ListMLE(k=3)", "LambdaLoss(k=3)", "PairLogistic()"])
 def test_gradients_are_those_of_one_graph(checkpoint: Path, loss: str) -> None:
-    encoder = BiEncoder.load(checkpoint, 64)
-    encoder.module.double().train(True)
+    encoder = load_bi_encoder(checkpoint, 64)
+    encoder.double().train(True)
     pairs, labels, _ = word_task(queries=1, documents=8)
-    batches, rows = encoder.mini_batches(pairs, 3)
+    batches, rows = mini_batches(encoder, pairs, 3)
     torch.manual_seed(1)
     scores = torch.empty(len(pairs), dtype=torch.float64)
-    scores[np.concatenate(rows)] = torch.cat([encoder.score(batch) for batch in batches])
+    scores[np.concatenate(rows)] = one_graph_scores(encoder, batches)
     RankingLoss(loss)(scores, labels, [0, 8]).backward()
-    expected = gradients(encoder.module)
-    encoder.module.zero_grad()
+    expected = gradients(encoder)
+    encoder.zero_grad()
     torch.manual_seed(1)
-    accumulate_gradients(
-        encoder.score, batches, rows, mean_loss(parse_loss(loss), labels, [0, 8], 1)
-    )
-    assert np.abs(gradients(encoder.module) - expected).max() <= 1e-9 * np.abs(expected).max()
-    assert encoder.module.log_scale.grad != 0
+    add_gradients(encoder, parse_loss(loss), pairs, labels, size=3)
+    assert np.abs(gradients(encoder) - expected).max() <= 1e-9 * np.abs(expected).max()
+    assert encoder.log_scale.grad != 0
 
 
 def test_it_learns_and_is_saved_as_sentence_transformers_do(
@@ -103,7 +107,7 @@ def test_it_learns_and_is_saved_as_sentence_transformers_do(
     assert "# A bi-encoder for ranking" in (tmp_path / "README.md").read_text()
     # Its cosines are a feature of other rankers.
     cosine = TextEmbedder(tmp_path, max_length=48).similarity(pairs)
-    scale = float(loaded.encoder_.module.log_scale.detach().exp())
+    scale = score_scale(loaded.encoder_)
     np.testing.assert_allclose(scale * cosine, loaded.predict(pairs), atol=1e-4)
     linear = LinearRanker().fit(cosine[:, None], labels, qid=ids)
     assert linear.coef_[0] > 0
@@ -163,12 +167,16 @@ def test_embeddings_are_kept_by_all_that_they_depend_on(tmp_path: Path) -> None:
 
 
 def write_layout(folder: Path, *kinds: str, pooling: str = "1_Pooling", mode: str = "cls") -> None:
-    parts = [{"type": f"sentence_transformers.models.{kind}", "path": ""} for kind in kinds]
+    parts = [
+        {"idx": at, "name": str(at), "type": f"sentence_transformers.models.{kind}", "path": ""}
+        for at, kind in enumerate(kinds)
+    ]
     parts[1]["path"] = pooling
     (folder / "modules.json").write_text(json.dumps(parts))
     if mode:
         (folder / pooling).mkdir(exist_ok=True)
-        content = {f"pooling_mode_{each}": mode in each for each in ("cls_token", "mean_tokens")}
+        modes = {f"pooling_mode_{each}": mode in each for each in ("cls_token", "mean_tokens")}
+        content = {"word_embedding_dimension": 32, **modes}
         (folder / pooling / "config.json").write_text(json.dumps(content))
 
 
@@ -176,12 +184,12 @@ def test_vectors_are_normalized_if_the_layout_says_so(tmp_path: Path) -> None:
     save_tiny_bert(tmp_path)
     write_layout(tmp_path, "Transformer", "Pooling", "Normalize")
     (tmp_path / "config_sentence_transformers.json").write_text('{"similarity_fn_name": "dot"}')
-    encoder = BiEncoder.load(tmp_path, 64)
+    encoder = load_bi_encoder(tmp_path, 64)
     first = vectors(tmp_path, TEXTS, pooling="cls")
-    np.testing.assert_allclose(encoder.embed(TEXTS, 2), first, atol=1e-6)
-    dots = encoder.predict([(TEXTS[0], TEXTS[1])], 2)
+    np.testing.assert_allclose(embed(encoder, TEXTS, 2), first, atol=1e-6)
+    dots = score_pairs(encoder, [(TEXTS[0], TEXTS[1])], 2)
     np.testing.assert_allclose(dots, [first[0] @ first[1]], rtol=1e-5)
-    encoder.save(tmp_path / "saved")
+    save_encoder(encoder, tmp_path / "saved")
     parts = json.loads((tmp_path / "saved" / "modules.json").read_text())
     assert parts[-1]["type"].endswith(".Normalize")
 
@@ -206,7 +214,9 @@ def test_a_checkpoint_by_its_name_has_its_layout(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     named = TextEmbedder("someone/encoder").embed(TEXTS)
     np.testing.assert_array_equal(named, TextEmbedder(folder).embed(TEXTS))
-    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
+    (folder / "1_Pooling" / "config.json").write_text(
+        '{"word_embedding_dimension": 32, "pooling_mode_mean_tokens": true}'
+    )
     assert np.abs(named - TextEmbedder(folder).embed(TEXTS)).max() > 0.01
 
 
@@ -214,25 +224,27 @@ def test_where_the_pooling_is(tmp_path: Path) -> None:
     save_tiny_bert(tmp_path / "bert")
     for mode in ("cls", "mean"):
         write_layout(tmp_path / "bert", "Transformer", "Pooling", pooling=f"by_{mode}", mode=mode)
-        assert BiEncoder.load(tmp_path / "bert", 64).module.pooling == mode
-    for folder, message in (("../other", "has its pooling elsewhere"), ("9", "has no 9/config")):
+        assert load_bi_encoder(tmp_path / "bert", 64)[1].pooling_mode == mode
+    for folder, message in (("../other", "Invalid model path"), ("9", "embedding_dimension")):
         write_layout(tmp_path / "bert", "Transformer", "Pooling", pooling=folder, mode="")
         with pytest.raises(DataError, match=message):
-            BiEncoder.load(tmp_path / "bert", 64)
+            load_bi_encoder(tmp_path / "bert", 64)
 
 
 def test_a_cross_encoder_takes_the_folder_of_a_bi_encoder(checkpoint: Path, tmp_path: Path) -> None:
-    BiEncoder.load(checkpoint, 48).save(tmp_path)
-    assert (tmp_path / "modules.json").is_file()
-    CrossEncoder.load(checkpoint, 48, seed=0).save(tmp_path)
-    assert not (tmp_path / "modules.json").exists()
+    save_encoder(load_bi_encoder(checkpoint, 48), tmp_path)
+    parts = [len(json.loads((tmp_path / "modules.json").read_text()))]
+    save_encoder(load_cross_encoder(tmp_path, 48), tmp_path)
+    parts.append(len(json.loads((tmp_path / "modules.json").read_text())))
+    assert parts == [3, 1]
+    assert len(load_bi_encoder(tmp_path, 48)) == 3  # and the other way round
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("modules.json", [{"type": "sentence_transformers.models.Dense"}], "has a module Dense"),
-        ("1_Pooling/config.json", {"pooling_mode_max_tokens": True}, "pools by max"),
+        ("1_Pooling/config.json", {"pooling_mode": "min", "embedding_dimension": 32}, "'min'"),
         ("config_sentence_transformers.json", {"similarity_fn_name": "euclidean"}, "euclidean"),
         ("config_sentence_transformers.json", {"podium_scale": -1}, "has the scale -1.0"),
         ("config_sentence_transformers.json", [1], "is not a checkpoint that can be loaded"),
@@ -241,7 +253,7 @@ def test_a_cross_encoder_takes_the_folder_of_a_bi_encoder(checkpoint: Path, tmp_
 )
 def test_other_layouts_are_refused(tmp_path: Path, name: str, content: Any, message: str) -> None:
     save_tiny_bert(tmp_path)
-    (tmp_path / name).parent.mkdir(exist_ok=True)
+    write_layout(tmp_path, "Transformer", "Pooling")
     (tmp_path / name).write_text(json.dumps(content))
     with pytest.raises(DataError, match=message):
         TextEmbedder(tmp_path)

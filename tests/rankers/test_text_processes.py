@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 pytest.importorskip("torch")
-pytest.importorskip("transformers")
+pytest.importorskip("sentence_transformers")
 import torch
 
 from podium.errors import ArgumentError
 from podium.rankers.communicator import Communicator
-from podium.rankers.text_processes import require_same
+from podium.rankers.text_training import require_same
 from tests.rankers.fit_text import fit_text
 from tests.rankers.tiny_bert import save_tiny_bert
 

@@ -53,6 +53,20 @@ def word_task(queries: int = 12, documents: int = 6, seed: int = 0) -> tuple[lis
     return pairs, np.array(labels), np.array(ids)
 
 
+def one_graph_scores(encoder: Any, batches: list[Any]) -> Any:
+    """Return the scores of mini-batches with one graph, and the dropout that a step gives each."""
+    import torch
+
+    from podium.rankers.text_encoder import score_batch
+
+    seeds = torch.randint(2**62, (len(batches),)).tolist()
+    scores = []
+    for seed, batch in zip(seeds, batches, strict=True):
+        torch.manual_seed(seed)
+        scores.append(score_batch(encoder, batch).double())
+    return torch.cat(scores)
+
+
 def gradients(module: Any) -> Any:
     """Return the gradients of all parameters that have one, one after the other."""
     parts = [each.grad for each in module.parameters() if each.grad is not None]

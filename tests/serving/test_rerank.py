@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 pytest.importorskip("torch")
-pytest.importorskip("transformers")
+pytest.importorskip("sentence_transformers")
 
 from podium.errors import DataError
 from podium.rankers import TextRanker

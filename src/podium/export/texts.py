@@ -118,9 +118,10 @@ class TextGraph:
 
 def text_graph(ranker: TextRanker) -> tuple[TextGraph, list[Pair], Doubles]:
     """Return a ranker as a graph, with pairs of texts and the scores that it gives them."""
+    from podium.rankers.text_encoder import score_scale
+
     encoder = ranker.encoder_
-    module = encoder.module
-    size = sum(each.numel() * each.element_size() for each in module.parameters())
+    size = sum(each.numel() * each.element_size() for each in encoder.parameters())
     if size > _MOST_BYTES:
         raise ArgumentError(
             f"the ranker's weights have {size:,} bytes, and a graph at most {_MOST_BYTES:,}",
@@ -128,15 +129,12 @@ def text_graph(ranker: TextRanker) -> tuple[TextGraph, list[Pair], Doubles]:
         )
     pairs = _golden_pairs(encoder)
     scores = ranker.predict(pairs)
-    is_bi_encoder = ranker.architecture == "bi-encoder"
-    cosine = is_bi_encoder and module.similarity == "cosine"
-    scale = float(module.log_scale.detach().exp()) if cosine else 1.0
-    texts = TextInput(ranker.architecture, encoder.max_length, scale)
-    files = {MODEL: _graph(encoder, is_bi_encoder)}
+    texts = TextInput(ranker.architecture, encoder.max_seq_length, score_scale(encoder))
+    files = {MODEL: _graph(encoder, ranker.architecture == "bi-encoder")}
     backend = encoder.tokenizer.backend_tokenizer
     backend.no_padding()
     # So that who loads the file alone gives the graph no more tokens than it takes.
-    backend.enable_truncation(encoder.max_length, strategy="longest_first")
+    backend.enable_truncation(encoder.max_seq_length, strategy="longest_first")
     with tempfile.TemporaryDirectory(prefix="podium-export-") as folder:
         encoder.tokenizer.save_pretrained(folder)
         files |= {path.name: path.read_bytes() for path in Path(folder).iterdir() if path.is_file()}
@@ -172,7 +170,7 @@ def _graph(encoder: TextEncoder, is_bi_encoder: bool) -> bytes:
         except Exception as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
             raise ArgumentError(
-                f"{type(encoder.module).__name__} cannot be traced ({reason})",
+                f"{type(encoder.transformers_model).__name__} cannot be traced ({reason})",
                 hint="Train another checkpoint, such as a BERT, for ONNX.",
             ) from error
 
@@ -182,12 +180,12 @@ def _traced(encoder: TextEncoder, is_bi_encoder: bool, *, own_mask: bool) -> byt
 
     tokens = encoder.tokenizer(["a b", "c"], padding=True, return_tensors="pt")
     names = list(tokens)
-    module = encoder.module
+    transformer, parts = encoder.transformers_model, list(encoder)[1:]
 
     class Graph(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.module = module
+            self.module = transformer
 
         def forward(self, *values: torch.Tensor) -> Any:
             inputs = dict(zip(names, values, strict=True))
@@ -196,15 +194,17 @@ def _traced(encoder: TextEncoder, is_bi_encoder: bool, *, own_mask: bool) -> byt
                 # The mask that transformers make depends on the tokens that they are traced with.
                 hidden = (1.0 - mask[:, None, None, :].float()) * torch.finfo(torch.float32).min
                 inputs["attention_mask"] = hidden.expand(-1, 1, mask.shape[1], -1)
-            if is_bi_encoder:
-                states = self.module.transformer(**inputs).last_hidden_state
-                return self.module.pool(states, mask)
-            return self.module(**inputs).logits.reshape(-1)
+            if not is_bi_encoder:
+                return self.module(**inputs).logits.reshape(-1)
+            states = self.module(**inputs).last_hidden_state
+            features = {"token_embeddings": states, "attention_mask": mask}
+            for part in parts:
+                features = part(features)
+            return features["sentence_embedding"]
 
-    transformer = module.transformer if is_bi_encoder else module
     attention = transformer.config._attn_implementation
-    training = module.training
-    module.eval()
+    training = encoder.training
+    encoder.eval()
     # Its other implementations choose their way by the shapes that they are traced with.
     transformer.set_attn_implementation("eager")
     output = "embeddings" if is_bi_encoder else "scores"
@@ -214,14 +214,14 @@ def _traced(encoder: TextEncoder, is_bi_encoder: bool, *, own_mask: bool) -> byt
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the tracer warns of every constant
             torch.onnx.export(
-                Graph(), tuple(tokens[name].to(next(module.parameters()).device) for name in names),
+                Graph(), tuple(tokens[name].to(encoder.device) for name in names),
                 buffer,  # type: ignore[arg-type] # the tracer writes to files, too
                 input_names=names, output_names=[output], dynamic_axes=axes,
                 opset_version=_OPSET, dynamo=False,
             )  # fmt: skip
     finally:
         transformer.set_attn_implementation(attention)
-        module.train(training)
+        encoder.train(training)
     return buffer.getvalue()
 
 
@@ -236,7 +236,7 @@ def _golden_pairs(encoder: TextEncoder) -> list[Pair]:
         chosen = rng.choice(known, tokens).tolist()
         return str(tokenizer.decode(chosen)).encode("utf-8", "replace").decode()
 
-    longest = encoder.max_length
+    longest = encoder.max_seq_length
     lengths = np.unique(np.geomspace(1, longest, _DOCUMENTS - 1).astype(int)).tolist()
     lengths += [longest] * (_DOCUMENTS - 1 - len(lengths))
     return [

@@ -193,7 +193,7 @@ def _export_texts(
         tolerance=TEXT_TOLERANCE * max(1.0, float(np.abs(scores).max())),
         versions={
             "podium": version("podium-rank"),
-            **_versions((*writer.packages, "torch", "transformers")),
+            **_versions((*writer.packages, "torch", "sentence-transformers")),
         },
         golden={"rows": len(scores)},
         texts=graph.texts,

@@ -14,7 +14,7 @@ try:
     import torch
     from torch.utils.checkpoint import checkpoint
 except ImportError as error:
-    raise MissingPackageError("transformers and torch", extra="text") from error
+    raise MissingPackageError("torch", extra="text") from error
 
 
 class CrossEncoderLoss(torch.nn.Module):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Never, Self
@@ -15,48 +13,36 @@ from typing import Any, ClassVar, Literal, Never, Self
 import numpy as np
 
 from podium.data.atomic import atomic_write
-from podium.data.seeds import checked_seed, generator
+from podium.data.seeds import checked_seed
 from podium.errors import ArgumentError, DataError, MissingPackageError
-from podium.kernels import Doubles, Floats, Ints
+from podium.kernels import Doubles
 from podium.losses import Loss
 from podium.measures.names import parse_measure
 from podium.measures.registry import Measure
 from podium.rankers.base import FitInterrupted, Ranker
-from podium.rankers.communicator import Communicator
 from podium.rankers.fit_arguments import only_set, validation_arguments
-from podium.rankers.fit_progress import FitProgress, Progress
+from podium.rankers.fit_progress import Progress
 from podium.rankers.inputs import FittedFeatures
-from podium.rankers.neural_checkpoint import (
-    arrays_with_prefix,
-    make_checkpoint,
-    resume_from_checkpoint,
-)
 from podium.rankers.parameter_checks import check_integer, check_number
-from podium.rankers.storage import (
-    FOLDER_FILE,
-    Archive,
-    pack_folder,
-    python_value,
-    read_archive,
-    write_archive,
-)
-from podium.rankers.text_bi_encoder import BiEncoder
-from podium.rankers.text_checkpoint import move_to_device, quiet
-from podium.rankers.text_cross_encoder import CrossEncoder
-from podium.rankers.text_encoder import TextEncoder
-from podium.rankers.text_gradients import accumulate_gradients, mean_loss
+from podium.rankers.storage import FOLDER_FILE, pack_folder, python_value
 from podium.rankers.text_pairs import TextPairs, read_pairs
-from podium.rankers.text_processes import require_same, sum_gradients, text_processes
-from podium.rankers.training_data import ValidationSets, require_preferences
-from podium.rankers.validation_monitor import ValidationMonitor, mean_value
+from podium.rankers.training_data import require_preferences
+from podium.rankers.validation_monitor import mean_value
 
 try:
     import torch
-    import transformers as _transformers  # noqa: F401
-except ImportError as error:
-    raise MissingPackageError("transformers and torch", extra="text") from error
 
-_CHECKPOINT = "checkpoint.podium"
+    from podium.rankers.text_encoder import (
+        TextEncoder,
+        load_bi_encoder,
+        load_cross_encoder,
+        save_encoder,
+        score_pairs,
+    )
+    from podium.rankers.text_training import TextTraining
+except ImportError as error:
+    raise MissingPackageError("sentence-transformers", extra="text") from error
+
 _OF_THE_MACHINE = ("checkpoint_folder", "device")
 """Parameters that are not saved."""
 
@@ -94,7 +80,7 @@ class TextRanker(Ranker):
         random_state: The seed of a new head, of dropout and of the batches.
 
     Attributes:
-        encoder_: The fitted transformer and its tokenizer.
+        encoder_: The fitted ``CrossEncoder`` or ``SentenceTransformer`` of sentence-transformers.
         evals_result_: The measure of the validation queries after each epoch.
     """
 
@@ -195,7 +181,7 @@ class TextRanker(Ranker):
             FitInterrupted: After Ctrl-C, if an epoch is complete; the ranker keeps the best model.
         """
         self.check_parameters()
-        loss = self.loss_function()
+        self.loss_function()
         data = TextPairs.from_rows(X, y, qid=qid, group=group)
         require_preferences(data.queries, "training")
         held_out = only_set(validation_arguments(eval_set, eval_qid, eval_group))
@@ -207,185 +193,15 @@ class TextRanker(Ranker):
             require_preferences(validation.queries, "validation")
         with torch.random.fork_rng():
             encoder = self._load(self.model)
-            self._train(encoder, loss, data, validation, progress)
+            try:
+                TextTraining(self, encoder, data, validation, progress).run()
+            except FitInterrupted:
+                self.encoder_ = encoder
+                raise
+        self.encoder_ = encoder
         return self
 
-    def _train(
-        self,
-        encoder: TextEncoder,
-        loss: Loss,
-        data: TextPairs,
-        validation: TextPairs | None,
-        progress: Progress | None,
-    ) -> None:
-        rng = generator(self.random_state)
-        optimizer = torch.optim.AdamW(
-            encoder.module.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay
-        )
-        steps = -(-len(data.queries) // self.batch_queries) * self.epochs
-        self.evals_result_: dict[str, dict[str, list[float]]] = {}
-        sets = None if validation is None else ValidationSets({"valid_0": len(validation.queries)})
-        processes = text_processes(next(encoder.module.parameters()).device)
-        monitor: ValidationMonitor[dict[str, Floats]] = ValidationMonitor(
-            lambda _state, _block: self._scores(encoder, validation),
-            self.measure,
-            None if validation is None else validation.queries,
-            FitProgress(self, sets, (), progress),
-            # All have the same validation queries, but must not stop at different epochs.
-            processes,
-        )
-        read = self._digests(encoder, data, validation)
-        epoch = self._resume(encoder, optimizer, monitor, rng, read)
-        require_same(epoch, processes)
-        encoder.module.train()
-        with self._keeping_best(encoder, monitor):
-            while epoch < self.epochs and not monitor.stops_early(
-                epoch, self.early_stopping_rounds
-            ):
-                total = 0.0
-                order = rng.permutation(len(data.queries))
-                for step, first in enumerate(range(0, len(order), self.batch_queries)):
-                    done = epoch * (steps // self.epochs) + step
-                    self._set_rate(optimizer, done, steps)
-                    chosen = order[first : first + self.batch_queries]
-                    seeds = rng.integers(2**62, size=len(chosen))
-                    total += self._step(encoder, optimizer, loss, data, chosen, seeds, processes)
-                epoch += 1
-                (total,) = processes.all_reduce(np.array([total]))
-                monitor(epoch, _state(encoder), total / len(order))
-                if processes.rank == 0:
-                    self._save_checkpoint(epoch, encoder, optimizer, monitor, rng, read)
-
-    def _step(
-        self,
-        encoder: TextEncoder,
-        optimizer: Any,
-        loss: Loss,
-        data: TextPairs,
-        chosen: Ints,
-        seeds: Ints,
-        processes: Communicator,
-    ) -> float:
-        """Take one step on some queries; return the sum of the losses of this process's.
-
-        Dropout has a seed per query, so that it does not depend on who scores which of them.
-        """
-        optimizer.zero_grad()
-        total = 0.0
-        own = slice(processes.rank, None, processes.size)
-        # One by one: the memory is that of one query's tokens.
-        for query, seed in zip(chosen[own].tolist(), seeds[own].tolist(), strict=True):
-            torch.manual_seed(seed)
-            pairs, labels = data.select([query])
-            batches, rows = encoder.mini_batches(pairs, self.mini_batch_size)
-            result = accumulate_gradients(
-                encoder.score, batches, rows,
-                mean_loss(loss, labels.labels, labels.offsets, len(chosen)),
-            )  # fmt: skip
-            total += result.total * len(chosen)
-        sum_gradients(encoder.module, processes)
-        torch.nn.utils.clip_grad_norm_(encoder.module.parameters(), self.max_grad_norm)
-        optimizer.step()
-        return total
-
-    def _set_rate(self, optimizer: Any, done: int, steps: int) -> None:
-        """Let the learning rate grow during the warm-up, then fall to 0."""
-        warmup = int(self.warmup_ratio * steps)
-        share = (done + 1) / (warmup + 1) if done < warmup else (steps - done) / (steps - warmup)
-        for group in optimizer.param_groups:
-            group["lr"] = self.learning_rate * share
-
-    @contextlib.contextmanager
-    def _keeping_best(
-        self, encoder: TextEncoder, monitor: ValidationMonitor[dict[str, Floats]]
-    ) -> Iterator[None]:
-        """Set the best weights at the end, after Ctrl-C too."""
-        try:
-            yield
-        except KeyboardInterrupt as stop:
-            if monitor.model is None:
-                raise
-            self._keep(encoder, monitor.model)
-            raise FitInterrupted from stop
-        self._keep(encoder, monitor.model)
-
-    def _keep(self, encoder: TextEncoder, weights: Mapping[str, Any] | None) -> None:
-        if weights is not None:
-            _set_state(encoder, weights)
-        encoder.module.eval()  # several threads may score with it, so that none has dropout
-        self.encoder_ = encoder
-
-    def _scores(self, encoder: TextEncoder, pairs: TextPairs | None) -> Doubles:
-        assert pairs is not None  # asked with validation queries only
-        return encoder.predict(pairs.pairs, self.mini_batch_size)
-
-    def _save_checkpoint(
-        self,
-        epoch: int,
-        encoder: TextEncoder,
-        optimizer: Any,
-        monitor: ValidationMonitor[dict[str, Floats]],
-        rng: np.random.Generator,
-        read: Mapping[str, Any],
-    ) -> None:
-        if self.checkpoint_folder is None:
-            return
-        folder = Path(self.checkpoint_folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        archive = make_checkpoint(epoch, _state(encoder), optimizer, monitor, rng)
-        metadata = {
-            **archive.metadata, **read, "parameters": self._plain_parameters(),
-            "evals_result": self.evals_result_,
-        }  # fmt: skip
-        write_archive(Archive("", metadata, archive.arrays), folder / _CHECKPOINT)
-
-    def _resume(
-        self,
-        encoder: TextEncoder,
-        optimizer: Any,
-        monitor: ValidationMonitor[dict[str, Floats]],
-        rng: np.random.Generator,
-        read: Mapping[str, Any],
-    ) -> int:
-        """Continue a fit that was stopped; return the number of epochs that are done."""
-        if self.checkpoint_folder is None:
-            return 0
-        path = Path(self.checkpoint_folder) / _CHECKPOINT
-        if not path.exists():
-            return 0
-        hint = "Delete it to start anew, or give another checkpoint_folder."
-        try:
-            checkpoint = read_archive(path)
-        except DataError as error:
-            raise DataError(error.problem, path=path, hint=hint) from error
-        for name, ours, words in (
-            ("parameters", self._plain_parameters(), "of a ranker with other parameters"),
-            ("rows", read["rows"], "of a fit to other rows"),
-            ("weights", read["weights"], "of a fit that started from other weights"),
-        ):
-            if checkpoint.metadata.get(name) != ours:
-                raise DataError(f"is the checkpoint {words}", path=path, hint=hint)
-        try:
-            _set_state(encoder, arrays_with_prefix("now.", checkpoint))
-            epoch = resume_from_checkpoint(checkpoint, optimizer, monitor, rng)
-            self.evals_result_ = checkpoint.metadata["evals_result"]
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            reason = (str(error) or type(error).__name__).splitlines()[0][:200]
-            problem = f"is not a whole checkpoint ({reason})"
-            raise DataError(problem, path=path, hint=hint) from error
-        return epoch
-
-    def _digests(self, encoder: TextEncoder, *sets: TextPairs | None) -> dict[str, Any]:
-        """Return hashes of what a fit starts from, if there is a checkpoint to compare with."""
-        if self.checkpoint_folder is None:
-            return {}
-        weights = hashlib.sha256()
-        for value in _state(encoder).values():
-            weights.update(np.ascontiguousarray(value).tobytes())
-        rows = [None if each is None else each.digest() for each in sets]
-        return {"rows": rows, "weights": weights.hexdigest()}
-
-    def _plain_parameters(self) -> dict[str, Any]:
+    def plain_parameters(self) -> dict[str, Any]:
         """Return the parameters as JSON has them, without those of this machine."""
         values = self.get_params(deep=False)
         for name in _OF_THE_MACHINE:
@@ -398,15 +214,11 @@ class TextRanker(Ranker):
         return dict(json.loads(json.dumps(plain, default=python_value)))
 
     def _load(self, model: str | os.PathLike[str], *, new_head: bool = True) -> TextEncoder:
-        encoder: TextEncoder
         if self.architecture == "bi-encoder":
-            encoder = BiEncoder.load(model, self.max_length)
-        else:
-            encoder = CrossEncoder.load(
-                model, self.max_length, seed=self.random_state, new_head=new_head
-            )
-        move_to_device(encoder.module, self.device)
-        return encoder
+            return load_bi_encoder(model, self.max_length, device=self.device)
+        return load_cross_encoder(
+            model, self.max_length, device=self.device, seed=self.random_state, new_head=new_head
+        )
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "encoder_")
@@ -414,7 +226,7 @@ class TextRanker(Ranker):
     def predict(self, X: Any) -> Doubles:
         """Score pairs of a query and a document."""
         self._require_fitted()
-        return self.encoder_.predict(read_pairs(X), self.mini_batch_size)
+        return score_pairs(self.encoder_, read_pairs(X), self.mini_batch_size)
 
     def score(  # type: ignore[override]
         self, X: Any, y: Any, *, qid: Any = None, group: Any = None
@@ -439,10 +251,10 @@ class TextRanker(Ranker):
             return pack_folder(Path(folder))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Save the fitted ranker as a folder in Hugging Face's layout.
+        """Save the fitted ranker as a folder in the layout of sentence-transformers.
 
-        Transformers and sentence-transformers (``CrossEncoder(folder)``, or
-        ``SentenceTransformer(folder)`` for a bi-encoder) load it with equal scores.
+        ``CrossEncoder(folder)``, ``SentenceTransformer(folder)`` for a bi-encoder, and transformers
+        load it with equal scores.
         """
         self._require_fitted()
         path = Path(folder)
@@ -450,12 +262,11 @@ class TextRanker(Ranker):
         path.mkdir(parents=True, exist_ok=True)
         # Written last: half of a ranker, over one that was there, is none.
         (path / FOLDER_FILE).unlink(missing_ok=True)
-        with quiet():
-            self.encoder_.save(path)
+        save_encoder(self.encoder_, path)
         content = {
             "kind": "TextRanker",
             "podium": version("podium-rank"),
-            "parameters": self._plain_parameters(),
+            "parameters": self.plain_parameters(),
         }
         (path / "README.md").write_text(_model_card(self))
         with atomic_write(path / FOLDER_FILE) as file:
@@ -482,7 +293,7 @@ class TextRanker(Ranker):
             ) from error
         with torch.random.fork_rng():
             ranker.encoder_ = ranker._load(path, new_head=False)
-        ranker.encoder_.module.eval()
+        ranker.encoder_.eval()
         return ranker
 
 
@@ -555,23 +366,10 @@ def require_own_folder(folder: Path) -> None:
         )
 
 
-def _state(encoder: TextEncoder) -> dict[str, Floats]:
-    return {
-        name: value.detach().cpu().numpy().copy()
-        for name, value in encoder.module.state_dict().items()
-    }
-
-
-def _set_state(encoder: TextEncoder, state: Mapping[str, Any]) -> None:
-    encoder.module.load_state_dict({name: torch.tensor(value) for name, value in state.items()})
-
-
 def _model_card(ranker: TextRanker) -> str:
-    rows = "\n".join(
-        f"| {name} | `{value}` |" for name, value in ranker._plain_parameters().items()
-    )
+    rows = "\n".join(f"| {name} | `{value}` |" for name, value in ranker.plain_parameters().items())
     return f"""---
-library_name: transformers
+library_name: sentence-transformers
 pipeline_tag: text-ranking
 ---
 

@@ -6,25 +6,25 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from podium.errors import DataError
-from podium.kernels import Doubles, Floats, Ints
+from podium.errors import DataError, MissingPackageError
+from podium.kernels import Doubles, Floats
 from podium.rankers.parameter_checks import check_integer
-from podium.rankers.text_bi_encoder import BiEncoder
-from podium.rankers.text_checkpoint import move_to_device
-from podium.rankers.text_pairs import Pair, read_pairs, valid_text
+from podium.rankers.text_pairs import read_pairs, valid_text
+
+try:
+    from podium.rankers.text_encoder import embed, load_bi_encoder, pair_products
+except ImportError as error:
+    raise MissingPackageError("sentence-transformers", extra="text") from error
 
 _AT_ONCE = 512
 """Texts that are looked up, embedded and written together."""
-
-_PAIRS_AT_ONCE = 4096
-"""Pairs whose vectors are multiplied together."""
 
 _NOT_OF_THE_MODEL = ("_name_or_path", "transformers_version", "architectures", "dtype")
 """What a configuration says of where it is from, in some versions of transformers."""
@@ -58,8 +58,7 @@ class TextEmbedder:
     ) -> None:
         check_integer("max_length", max_length)
         check_integer("mini_batch_size", mini_batch_size)
-        self._encoder = BiEncoder.load(model, max_length)
-        move_to_device(self._encoder.module, device)
+        self._encoder = load_bi_encoder(model, max_length, device=device)
         self._size = mini_batch_size
         self._cache: Path | None = None
         if cache_folder is not None:
@@ -69,8 +68,16 @@ class TextEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Floats:
         """Return one vector per text; of length 1 if texts are compared by the cosine."""
-        vectors, rows = self._distinct(texts)
-        return vectors[rows]
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+            raise DataError("there is a text that is not a string", hint="Give a list of strings.")
+        clean = [valid_text(text) for text in texts]
+        index = {text: row for row, text in enumerate(dict.fromkeys(clean))}
+        distinct = list(index)
+        vectors = np.empty((len(distinct), self._encoder.get_embedding_dimension()), np.float32)
+        for first in range(0, len(distinct), _AT_ONCE):
+            part = distinct[first : first + _AT_ONCE]
+            vectors[first : first + len(part)] = self._looked_up(part)
+        return vectors[[index[text] for text in clean]]
 
     def similarity(self, X: Any) -> Doubles:
         """Return the cosine of each query and document, or their dot product.
@@ -78,39 +85,21 @@ class TextEmbedder:
         Args:
             X: Pairs of texts, or a data frame with columns ``query`` and ``document``.
         """
-        pairs: list[Pair] = read_pairs(X)
-        queries, query_rows = self._distinct([query for query, _ in pairs])
-        documents, document_rows = self._distinct([document for _, document in pairs])
-        products = np.empty(len(pairs))
-        for first in range(0, len(pairs), _PAIRS_AT_ONCE):
-            part = slice(first, first + _PAIRS_AT_ONCE)
-            products[part] = np.einsum(
-                "ij,ij->i", queries[query_rows[part]], documents[document_rows[part]],
-                dtype=np.float64,
-            )  # fmt: skip
-        return products
-
-    def _distinct(self, texts: Sequence[str]) -> tuple[Floats, Ints]:
-        """Return the vectors of the distinct texts, and which of them each text has."""
-        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-            raise DataError("there is a text that is not a string", hint="Give a list of strings.")
-        clean = [valid_text(text) for text in texts]
-        index = {text: row for row, text in enumerate(dict.fromkeys(clean))}
-        distinct = list(index)
-        vectors = np.empty((len(distinct), self._encoder.module.config.hidden_size), np.float32)
-        for first in range(0, len(distinct), _AT_ONCE):
-            part = distinct[first : first + _AT_ONCE]
-            vectors[first : first + len(part)] = self._looked_up(part)
-        return vectors, np.array([index[text] for text in clean], np.int64)
+        pairs = read_pairs(X)
+        texts = list(dict.fromkeys(text for pair in pairs for text in pair))
+        vectors = dict(zip(texts, self.embed(texts), strict=True))
+        return pair_products(pairs, vectors)
 
     def _looked_up(self, texts: list[str]) -> Floats:
         if self._cache is None:
-            return self._encoder.embed(texts, self._size)
+            return embed(self._encoder, texts, self._size)
         keys = [hashlib.sha256(text.encode()).digest() for text in texts]
         with closing(_open(self._cache)) as cache:
-            kept = dict(_read(cache, keys))
+            marks = ", ".join("?" * len(keys))
+            query = f"SELECT key, vector FROM embeddings WHERE key IN ({marks})"  # noqa: S608 - marks only
+            kept = dict(cache.execute(query, keys))
             missing = [row for row, key in enumerate(keys) if key not in kept]
-            new = self._encoder.embed([texts[row] for row in missing], self._size)
+            new = embed(self._encoder, [texts[row] for row in missing], self._size)
             with cache:
                 cache.executemany(
                     "INSERT OR IGNORE INTO embeddings VALUES (?, ?)",
@@ -142,23 +131,17 @@ def _open(path: Path) -> sqlite3.Connection:
     return cache
 
 
-def _read(cache: sqlite3.Connection, keys: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    marks = ", ".join("?" * len(keys))
-    query = f"SELECT key, vector FROM embeddings WHERE key IN ({marks})"  # noqa: S608 - marks only
-    yield from cache.execute(query, keys)
-
-
-def _model_hash(encoder: BiEncoder) -> str:
+def _model_hash(encoder: Any) -> str:
     """Return a hash of all that an embedding depends on but the text."""
-    module = encoder.module
     digest = hashlib.sha256()
-    for name, value in sorted(module.transformer.state_dict().items()):
+    transformer, *parts = encoder
+    for name, value in sorted(transformer.state_dict().items()):
         digest.update(name.encode())
         digest.update(value.cpu().numpy().tobytes())
     digest.update(encoder.tokenizer.backend_tokenizer.to_str().encode())
-    config = module.config.to_dict()
+    config = encoder.config.to_dict()
     described = {name: each for name, each in config.items() if name not in _NOT_OF_THE_MODEL}
     digest.update(json.dumps(described, sort_keys=True, default=repr).encode())
-    settings = (module.pooling, module.similarity, module.normalizes, encoder.max_length)
-    digest.update(repr(settings).encode())
+    settings = [(type(part).__name__, part.get_config_dict()) for part in parts]
+    digest.update(repr((settings, encoder.max_seq_length)).encode())
     return digest.hexdigest()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -14,7 +13,6 @@ from podium.data.frames import arrow_table, is_frame
 from podium.data.grouping import group_rows, group_sizes, ungrouped_rows
 from podium.data.numbers import as_numbers
 from podium.errors import DataError
-from podium.kernels import Ints
 from podium.rankers.inputs import with_query_column
 
 Pair: TypeAlias = tuple[str, str]
@@ -31,12 +29,10 @@ class TextPairs:
     Attributes:
         queries: Labels and queries of the rows; it has no features.
         pairs: The texts of each row.
-        order: Where each row was in the input; None if the order is the same.
     """
 
     queries: Dataset
     pairs: list[Pair]
-    order: Ints | None
 
     @classmethod
     def from_rows(cls, X: Any, y: Any, *, qid: Any, group: Any) -> TextPairs:
@@ -65,13 +61,12 @@ class TextPairs:
         queries = Dataset.grouped(np.empty((len(labels), 0), np.float32), labels, grouping)
         if grouping.order is not None:
             pairs = [pairs[row] for row in grouping.order]
-        return cls(queries, pairs, grouping.order)
+        return cls(queries, pairs)
 
-    def select(self, chosen: Sequence[int] | Ints) -> tuple[list[Pair], Dataset]:
-        """Return the pairs of some queries, and their labels."""
-        rows = self.queries.offsets
-        pairs = [pair for query in chosen for pair in self.pairs[rows[query] : rows[query + 1]]]
-        return pairs, self.queries.select(np.asarray(chosen))
+    def query(self, number: int) -> tuple[list[Pair], Any]:
+        """Return the pairs of a query, and their labels."""
+        rows = slice(*self.queries.offsets[number : number + 2].tolist())
+        return self.pairs[rows], self.queries.labels[rows]
 
     def digest(self) -> str:
         """Return a hash of the texts, the labels and the queries."""
