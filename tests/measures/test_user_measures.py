@@ -117,7 +117,7 @@ def test_parameters_come_from_the_signature() -> None:
         ("scale", 1, float),
     ]
     assert [each.doc for each in definition.parameters] == [
-        "Of the first ranks, from the top.",
+        "Weights of the first ranks, from the top.",
         "The least label.",
         "",
         "",
