@@ -176,8 +176,8 @@ def _run(encoder: TextEncoder, tokens: Any) -> Any:
 def score_pairs(encoder: TextEncoder, pairs: Sequence[Pair], size: int) -> Doubles:
     """Score pairs, and leave dropout off; memory does not grow with their number."""
     if isinstance(encoder, CrossEncoder):
-        texts = [(cut(encoder, query), cut(encoder, document)) for query, document in pairs]
-        scores = encoder.predict(texts, batch_size=size, show_progress_bar=False)
+        short = [(cut(encoder, query), cut(encoder, document)) for query, document in pairs]
+        scores = encoder.predict(short, batch_size=size, show_progress_bar=False)
         return np.asarray(scores, np.float64)
     scores = np.empty(len(pairs))
     for first in range(0, len(pairs), _PAIRS_AT_ONCE):
@@ -238,7 +238,8 @@ def _quiet() -> Iterator[None]:
     """Let both libraries print no reports of weights and no progress."""
     from transformers.utils import logging as transformers_logging
 
-    ours, theirs = logging.getLogger("sentence_transformers"), transformers_logging
+    ours = logging.getLogger("sentence_transformers")
+    theirs: Any = transformers_logging  # some of its functions have no types
     level, verbosity, bars = ours.level, theirs.get_verbosity(), theirs.is_progress_bar_enabled()
     ours.setLevel(logging.ERROR)
     theirs.set_verbosity(logging.ERROR)
