@@ -73,7 +73,7 @@ class NewPasswordOut(BaseModel):
     password: str
 
 
-class AccountIn(_Body):
+class NewAccount(_Body):
     """An account to create."""
 
     name: str = Field(max_length=200)
@@ -172,7 +172,7 @@ def list_accounts(
 
 
 @routes.action("POST", "/accounts", form="/accounts", page=accounts_page, status_code=201)
-def create_account(request: Request, who: RequiresAdmin, body: AccountIn) -> NewPasswordOut:
+def create_account(request: Request, who: RequiresAdmin, body: NewAccount) -> NewPasswordOut:
     """Create an account with a new password. In a browser only."""
     check_browser(who)
     user, password = write(
