@@ -144,6 +144,9 @@ def test_the_pages_of_a_project(engine, address):
         assert made.status_code == 303
         home = made.headers["location"].removesuffix("/import")
         assert "Shoes &amp; &lt;b&gt;boots" in browser.get("/").text
+        page = browser.get(f"{home}/judge").text
+        assert "This project has no queries." in page
+        assert "All done" not in page
         settings = browser.get(f"{home}/settings").text
         assert 'value="4"' in settings
         answer = browser.submit(

@@ -92,7 +92,7 @@ def interleave(
         if len(set(ranking)) < len(ranking):
             raise ArgumentError("a ranking has a document twice", hint="Leave out the second one.")
     if method not in METHODS:
-        raise ArgumentError(f"{method!r} is no way to interleave", hint=f"One of {METHODS}.")
+        raise ArgumentError(f"method is {method!r}", hint=f"Give one of {', '.join(METHODS)}.")
     every = len({*first, *second})
     size = every if size is None else min(size, every)
     random = np.random.default_rng(random_state)
@@ -108,8 +108,9 @@ def _team_draft(
 ) -> Iterator[tuple[Document, float]]:
     taken: set[Document] = set()
     at = [0, 0]
-    waiting: list[int] = []  # who still picks in this round; in its middle no pick is of neither,
-    # or the one who picks second would do so at different ranks
+    # Who still picks in this round. In its middle every pick belongs to one of them: else the one
+    # who picks second would do so at different ranks.
+    waiting: list[int] = []
     rankings = (first, second)
     while True:
         for side, ranking in enumerate(rankings):
@@ -118,9 +119,7 @@ def _team_draft(
         left = [side for side in (0, 1) if at[side] < len(rankings[side])]
         if not left:
             return
-        if (
-            not waiting and len(left) == 1
-        ):  # the other ranking ends: it says nothing of what follows
+        if not waiting and len(left) == 1:  # the other ranking has ended
             document, value = rankings[left[0]][at[left[0]]], 0.0
         elif not waiting and first[at[0]] == second[at[1]]:
             document, value = first[at[0]], 0.0

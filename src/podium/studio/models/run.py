@@ -28,7 +28,12 @@ from podium.studio.judging.judgment_counts import count_judgment
 from podium.studio.judging.modes import GradesMode, PairsMode, QueryLogEntry
 from podium.studio.models.answers import StoredAnswers, model_view
 from podium.studio.models.assessors import ModelRow, StoredSpending, endpoint_key, model_row
-from podium.studio.projects.display import DocumentContent, plain_document, shown_document
+from podium.studio.projects.display import (
+    CONTENT_COLUMNS,
+    DocumentContent,
+    plain_document,
+    shown_document,
+)
 from podium.studio.projects.service import project_row
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Kind, Purpose
@@ -186,14 +191,7 @@ class ModelRun:
         if query is None or query.withdrawn:
             return None, {}
         rows = connection.execute(
-            select(
-                QueryCandidate.item,
-                QueryCandidate.title,
-                QueryCandidate.url,
-                QueryCandidate.text,
-                QueryCandidate.html,
-                QueryCandidate.extra,
-            ).where(QueryCandidate.query_id == query_id)
+            select(*CONTENT_COLUMNS).where(QueryCandidate.query_id == query_id)
         )
         display = self.project.display
         texts = {

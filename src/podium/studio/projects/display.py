@@ -82,6 +82,10 @@ class DocumentContent(NamedTuple):
     extra: JsonObject
 
 
+CONTENT_COLUMNS = tuple(getattr(QueryCandidate, name) for name in DocumentContent._fields)
+"""The columns with what is known of a document."""
+
+
 @dataclass(frozen=True)
 class ShownField:
     """A field of a document as it is shown."""
@@ -257,14 +261,7 @@ class DocumentField:
 def document_fields(connection: Connection, project_id: int) -> list[DocumentField]:
     """The fields of a project's documents: those that all have, then those that were imported."""
     rows = connection.execute(
-        select(
-            QueryCandidate.item,
-            QueryCandidate.title,
-            QueryCandidate.url,
-            QueryCandidate.text,
-            QueryCandidate.html,
-            QueryCandidate.extra,
-        )
+        select(*CONTENT_COLUMNS)
         .join(ProjectQuery, ProjectQuery.id == QueryCandidate.query_id)
         .where(ProjectQuery.project_id == project_id)
         .limit(_SAMPLE)

@@ -16,7 +16,12 @@ from sqlalchemy import select
 
 from podium.studio.accounts.identity import Member
 from podium.studio.errors import RefusedError
-from podium.studio.projects.display import DocumentContent, FieldRole, shown_document
+from podium.studio.projects.display import (
+    CONTENT_COLUMNS,
+    DocumentContent,
+    FieldRole,
+    shown_document,
+)
 from podium.studio.store.enums import Role
 from podium.studio.store.tables import ProjectQuery, QueryCandidate
 from podium.studio.transfer.images import ImageStore
@@ -173,16 +178,7 @@ def document_rows(
 ) -> dict[int, DocumentRow]:
     """Documents of the project, by the numbers that name them to browsers."""
     statement = (
-        select(
-            QueryCandidate.reference,
-            ProjectQuery.text,
-            QueryCandidate.item,
-            QueryCandidate.title,
-            QueryCandidate.url,
-            QueryCandidate.text,
-            QueryCandidate.html,
-            QueryCandidate.extra,
-        )
+        select(QueryCandidate.reference, ProjectQuery.text, *CONTENT_COLUMNS)
         .join(ProjectQuery, ProjectQuery.id == QueryCandidate.query_id)
         .where(
             ProjectQuery.project_id == who.project.id,
@@ -192,10 +188,8 @@ def document_rows(
     )
     rows = read(request, lambda c: c.execute(statement).all())
     return {
-        reference: DocumentRow(
-            reference, DocumentContent(item, title, url, text, html, extra), query_text
-        )
-        for reference, query_text, item, title, url, text, html, extra in rows
+        reference: DocumentRow(reference, DocumentContent(*content), query_text)
+        for reference, query_text, *content in rows
     }
 
 

@@ -315,6 +315,7 @@ def judging_surface(request: Request, who: Member, kind: Surface) -> Response:
     if kind != "judging":
         left_out = {"undo", "skip", "pause"} | ({"comment"} if kind != "adjudication" else set())
         commands = tuple(each for each in COMMANDS if each.name not in left_out)
+    any_query = select(ProjectQuery.id).where(ProjectQuery.project_id == who.project.id).limit(1)
     values = {
         "project": who.project,
         "kind": kind,
@@ -327,6 +328,7 @@ def judging_surface(request: Request, who: Member, kind: Surface) -> Response:
         "scrolling": SCROLLING,
         "reasons": SKIP_REASONS,
         "guidelines": guidelines_html(who.project.guidelines),
+        "is_empty": read(request, lambda c: c.scalar(any_query)) is None,
         "crowd": read(request, lambda c: crowd_work(c, who.project, who.person.id)) is not None,
     }
     return render(request, "judge.html", values, person=who.person)
