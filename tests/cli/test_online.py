@@ -165,6 +165,8 @@ def test_agreement_of_offline_and_online_differences(tmp_path: Path) -> None:
         )
     )  # fmt: skip
     assert json.loads(succeed("online", "agree", path, "--json"))[0]["measure"] == "good"
+    path.write_text("measure,offline,online\nsame,1,2\nsame,1,2\nsame,1,2\n")  # no tau
+    assert "NaN" not in succeed("online", "agree", path, "--json")
 
 
 def test_mistakes_are_explained(interleaved: str, tmp_path: Path) -> None:

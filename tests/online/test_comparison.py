@@ -17,7 +17,7 @@ import pytest
 
 from podium.clicks import import_clicks
 from podium.errors import ArgumentError, DataError
-from podium.online import compare_groups, compare_interleaved
+from podium.online import compare_groups, compare_interleaved, require_online
 from podium.online.sequence import ClientSums, difference, preference
 from tests.data.shared_files import shared
 
@@ -219,8 +219,9 @@ def test_values_that_are_not_numbers_are_counted() -> None:
 def test_what_cannot_be_compared(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="neither teams nor credits"):
         compare_interleaved({"search_id": [1], "clicked": [True]})
+    rows = {"search_id": [1, 1], "clicked": [False] * 2, "team": ["a", "b"]}
     with pytest.raises(DataError, match=r"no search that says something.*no action: 1"):
-        compare_interleaved({"search_id": [1], "clicked": [False], "team": ["a"]}, pair=("a", "b"))
+        compare_interleaved(rows, pair=("a", "b"))
     with pytest.raises(DataError, match="the groups a, b, c in g"):
         compare_groups({"g": ["a", "b", "c"], "y": [1, 2, 3]}, assignment="g")
     with pytest.raises(DataError, match="no column 'x'"):
@@ -234,3 +235,49 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
         compare_groups(tmp_path / "t.parquet")
     with pytest.raises(DataError, match="does not exist"):
         compare_groups(tmp_path / "none.csv")
+
+
+def test_columns_of_others_named_like_ours_change_nothing() -> None:
+    rows = {"search_id": list(range(400)), "team": ["old", "old", "new", "old"] * 100,
+            "clicked": [True] * 400}  # fmt: skip
+    plain = compare_interleaved(rows, pair=("old", "new"))
+    assert plain.first.difference.value == -0.5
+    for name in ("value", "acted", "_value", "_acted", "_problem", "credit_", "count"):
+        assert compare_interleaved({**rows, name: [1] * 400}, pair=("old", "new")) == plain
+
+
+def test_what_cannot_be_read_is_counted_and_does_not_count() -> None:
+    searches: list[Any] = [*range(396), None, None, 398, 399]
+    teams = ["new", "old", "new", "new"] * 99 + ["new", "new", "third", "new"]
+    clicked = [1.0] * 396 + [1.0, 1.0, 1.0, math.nan]
+    rows = {"search_id": searches, "team": teams, "clicked": clicked}
+    report = compare_interleaved(rows, pair=("old", "new"))
+    assert report.counts == {
+        "read": 400, "new preferred": 297, "old preferred": 99, "other team": 1, "no action": 1,
+        "rows without a search id": 2,
+    }  # fmt: skip
+    credit = [*([0.5, -0.5, 0.5, 0.5] * 99), math.inf, math.nan, -math.inf, 0.5]
+    rows = {"search_id": list(range(400)), "credit": credit, "clicked": [True] * 400}
+    report = compare_interleaved(rows)
+    assert report.counts == {
+        "read": 400, "new preferred": 298, "old preferred": 99, "credit is not a number": 3,
+    }  # fmt: skip
+    assert report.first.sums[1].size == 397
+    with pytest.raises(DataError, match="no document of 'zzz'") as error:
+        compare_interleaved({**rows, "team": ["new", "old"] * 200}, pair=("old", "zzz"))
+    assert "new, old" in str(error.value)
+
+
+def test_a_preference_is_at_most_1_and_a_broken_split_shows_nothing() -> None:
+    rows = {"search_id": list(range(60)), "team": ["new"] * 59 + ["old"], "clicked": [1] * 60}
+    assert compare_interleaved(rows, pair=("old", "new")).first.difference.high == 1
+    arms = ["a"] * 600 + ["b"] * 1400
+    bought = [n % 10 == 0 for n in range(600)] + [n % 2 == 0 for n in range(1400)]
+    report = compare_groups({"arm": arms, "bought": bought, "client": list(range(2000))},
+                            assignment="arm")  # fmt: skip
+    assert report.first.difference.decided
+    assert report.verdict.startswith("The split of clients is not the planned one")
+    assert not any(each.shown for each in require_online(report, ["b > a", "bought > baseline"]))
+    planned = compare_groups({"arm": arms, "bought": bought, "client": list(range(2000))},
+                             assignment="arm", share=0.7)  # fmt: skip
+    assert all(each.shown for each in require_online(planned, ["b > a", "bought > baseline"]))

@@ -208,6 +208,7 @@ def agree_command(
     import pyarrow.parquet as pq
 
     from podium.online.planning import online_agreement
+    from podium.online.report import without_nan
 
     read = pq.read_table if table.endswith(".parquet") else pyarrow.csv.read_csv
     try:
@@ -221,7 +222,7 @@ def agree_command(
         ) from error  # fmt: skip
     results = online_agreement([str(each) for each in columns["measure"]], *numbers)
     if as_json:
-        typer.echo(json.dumps([asdict(each) for each in results]))
+        typer.echo(json.dumps([without_nan(asdict(each)) for each in results]))
         return
     print_table(
         ["measure", "pairs", "left out", "same sign", "low", "high", "tau", "low", "high"],

@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -151,10 +151,17 @@ class OnlineReport:
         return self.results[0]
 
     @property
+    def is_broken(self) -> bool:
+        """Whether clients are split otherwise than planned, so that nothing can be trusted."""
+        return self.evidence >= BROKEN
+
+    @property
     def verdict(self) -> str:
         """Who wins on the first metric, in a sentence."""
         value = self.first.difference
         units = f"{value.clients:,} {'clients' if self.by_client else 'searches'}"
+        if self.is_broken:
+            return f"The split of clients is not the planned one: nothing can be said ({units})."
         if value.decided:
             winner, loser = (self.new, self.old) if value.low > 0 else (self.old, self.new)
             return f"{winner} is ahead of {loser} ({self.first.metric}, {units})."
@@ -241,44 +248,62 @@ def compare_interleaved(
                 hint="Name the groups of an A/B test: --assignment COLUMN.",
             )  # fmt: skip
         old, new = pair or _teams(data, experiment)
+        if "team" in data.types and pair is not None:
+            _require_teams(data, pair)
         sign = f"CASE team WHEN {quoted(new)} THEN 1.0 WHEN {quoted(old)} THEN -1.0 END"
         credit = sign if "credit" not in data.types else "credit"
         if "credit" in data.types and "team" in data.types and pair is not None:
             credit = f"abs(credit) * ({sign})"
+        others = "false"
+        if "team" in data.types:
+            others = f"CAST(team AS VARCHAR) NOT IN ({quoted(old)}, {quoted(new)})"
+        unreadable = "false"
+        if "credit" in data.types:
+            unreadable = "NOT isfinite(CAST(credit AS DOUBLE))"
+        lost = 0
         run = data.connection.execute
         policy = "NULL"
         if "policy" in data.types:  # a page that was not interleaved has another one
-            policy = "max(CASE WHEN value IS NOT NULL THEN CAST(policy AS VARCHAR) END)"
+            policy = "max(CASE WHEN _value IS NOT NULL THEN CAST(policy AS VARCHAR) END)"
         run(
             "CREATE TABLE searches (search UBIGINT, unit UBIGINT, moment BIGINT, slice VARCHAR, "
-            "experiment VARCHAR, differs BOOLEAN, acted BOOLEAN, says BOOLEAN, credit DOUBLE)"
+            "experiment VARCHAR, differs BOOLEAN, acted BOOLEAN, says BOOLEAN, credit DOUBLE, "
+            "problem VARCHAR)"
         )
         for relation in data.relations:
             run(
                 f"""INSERT INTO searches SELECT hash(search_id), {_unit(data)},
                       min({data.moment}), {data.first(slices) if slices else "''"},
-                      {policy}, count(value) > 0, bool_or(acted),
-                      bool_or(acted AND value <> 0), sum(CASE WHEN acted THEN value ELSE 0 END)
-                    FROM (SELECT *, {credit} AS value,
-                            coalesce(CAST({action} AS BOOLEAN), false) AS acted FROM {relation})
+                      {policy}, count(_value) > 0, bool_or(_acted),
+                      bool_or(_acted AND _value <> 0),
+                      sum(CASE WHEN _acted THEN _value ELSE 0 END), max(_problem)
+                    FROM (SELECT {credit} AS _value, {_flag(data, action)} AS _acted,
+                            CASE WHEN {unreadable} THEN 'credit is not a number'
+                              WHEN {others} THEN 'other team' END AS _problem, * FROM {relation})
                     WHERE search_id IS NOT NULL GROUP BY search_id"""
             )
+            ((rows,),) = data.query(f"SELECT count(*) FROM {relation} WHERE search_id IS NULL")
+            lost += rows
         chosen = experiment if experiment is not None else _latest(data)
         mine = "true" if chosen is None else f"experiment = {quoted(chosen)}"
         whole = chosen is not None and chosen.startswith("balanced")
         counted = "true" if whole else "says"
         fates = data.query(
-            f"""SELECT CASE WHEN NOT differs THEN 'not interleaved'
+            f"""SELECT CASE WHEN problem IS NOT NULL THEN problem
+                  WHEN NOT differs THEN 'not interleaved'
                   WHEN NOT coalesce({mine}, false) THEN 'other experiment'
                   WHEN NOT acted THEN 'no action'
                   WHEN NOT says THEN 'action on what both would show'
                   WHEN credit > 0 THEN 'new preferred' WHEN credit < 0 THEN 'old preferred'
                   ELSE 'tied' END, count(*) FROM searches GROUP BY 1 ORDER BY 2 DESC"""
         )
-        counts = {"read": sum(count for _, count in fates), **dict(fates)}
+        counts = {"read": lost + sum(count for _, count in fates), **dict(fates)}
+        if lost:
+            counts["rows without a search id"] = lost
         outcome = "credit" if whole else "sign(credit)"
         run(
-            f"CREATE VIEW counted AS FROM searches WHERE differs AND coalesce({mine}, false) "
+            "CREATE VIEW counted AS FROM searches "
+            f"WHERE problem IS NULL AND differs AND coalesce({mine}, false) "
             f"AND {counted}"
         )
         time = _Time.range(data, "counted", "moment")
@@ -297,7 +322,10 @@ def compare_interleaved(
         )  # fmt: skip
 
     def value(arms: _Arms, level: float = level) -> OnlineInterval:
-        return preference(arms["both"][0], level=level, tuned=tuned)
+        estimate = preference(arms["both"][0], level=level, tuned=tuned)
+        if whole or math.isinf(estimate.low):
+            return estimate
+        return replace(estimate, low=max(estimate.low, -1.0), high=min(estimate.high, 1.0))
 
     results = [
         OnlineResult(
@@ -561,6 +589,31 @@ def _teams(data: _Source, experiment: str | None) -> tuple[str, str]:
         f"has {'no teams' if not names else 'the teams ' + ', '.join(names)}", path=data.name,
         hint="Name the old and the new ranking: --pair old,new, or one --experiment.",
     )  # fmt: skip
+
+
+def _require_teams(data: _Source, pair: tuple[str, str]) -> None:
+    """Raise a DataError if a ranking has no document: its name may be mistyped."""
+    rows = data.query(
+        "SELECT DISTINCT CAST(team AS VARCHAR) FROM every WHERE team IS NOT NULL ORDER BY 1"
+    )
+    teams = [name for (name,) in rows]
+    for name in pair:
+        if name not in teams:
+            raise DataError(
+                f"has no document of {name!r}", path=data.name,
+                hint=f"There are the teams {', '.join(teams[:10])}.",
+            )  # fmt: skip
+
+
+def _flag(data: _Source, name: str) -> str:
+    """Return whether an action was taken, which tables say by truth values, numbers or words."""
+    if data.types[name] == "BOOLEAN":
+        return f"coalesce({name}, false)"
+    number = f"TRY_CAST({name} AS DOUBLE)"
+    return (
+        f"coalesce(CASE WHEN {number} IS NULL THEN lower(CAST({name} AS VARCHAR)) IN "
+        f"('true', 't', 'yes') ELSE {number} > 0 AND NOT isnan({number}) END, false)"
+    )
 
 
 def _groups(data: _Source, assignment: str) -> tuple[str, str]:

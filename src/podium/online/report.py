@@ -65,7 +65,8 @@ def require_online(report: OnlineReport, texts: Sequence[str]) -> list[OnlineReq
         if names in ((report.new, report.old), (report.old, report.new)):
             value = report.first.difference
             ahead = value if names == (report.new, report.old) else _negative(value)
-            results.append(OnlineRequirement(text.strip(), "", ahead, ahead.low > 0))
+            shown = ahead.low > 0 and not report.is_broken
+            results.append(OnlineRequirement(text.strip(), "", ahead, shown))
             continue
         parts = RequirementText.parse(text)
         chosen = [each for each in report.results if each.metric == parts.name]
@@ -86,9 +87,8 @@ def require_online(report: OnlineReport, texts: Sequence[str]) -> list[OnlineReq
             if parts.value and parts.value != result.slice_name:
                 continue
             beyond = _beyond(result, parts, report.level)
-            results.append(
-                OnlineRequirement(text.strip(), result.slice_name, beyond, beyond.low > 0)
-            )
+            shown = beyond.low > 0 and not report.is_broken
+            results.append(OnlineRequirement(text.strip(), result.slice_name, beyond, shown))
         if not results or results[-1].text != text.strip():
             raise ArgumentError(f"{text.strip()!r}: there is no such slice")
     return results
@@ -239,14 +239,15 @@ def online_json(
         "course": [{"time": time, "difference": asdict(value)} for time, value in report.course],
         "requirements": [asdict(each) for each in requirements],
     }
-    return {name: _finite(value) for name, value in content.items()}
+    return {name: without_nan(value) for name, value in content.items()}
 
 
-def _finite(value: Any) -> Any:
+def without_nan(value: Any) -> Any:
+    """Return what JSON can say: null for numbers that are none."""
     if isinstance(value, dict):
-        return {name: _finite(each) for name, each in value.items()}
+        return {name: without_nan(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
+        return [without_nan(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
