@@ -98,8 +98,9 @@ def test_own_ranker(example, tmp_path: Path) -> None:
     ):
         done = podium_process("--use", "own_ranker", *arguments, **use)
         assert done.returncode == 0, done.stderr
-    message = fail("predict", path, tmp_path / "data.parquet")
-    assert "Import the module that defines it first (`--use`)" in message
+    done = podium_process("predict", path, tmp_path / "data.parquet")
+    assert done.returncode == 1
+    assert b"Import the module that defines it first (`--use`)" in done.stderr
 
 
 def test_own_measure(example) -> None:
