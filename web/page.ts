@@ -1,5 +1,7 @@
 /** What every page does: times in the reader's zone, and refreshed parts that stay as they were. */
 
+import { followForms, orderRows } from "./forms";
+
 /** The details of htmx's event before it swaps a response in. */
 interface SwapDetail {
   target: HTMLElement;
@@ -89,6 +91,8 @@ function offerCopies(root: ParentNode): void {
 localiseTimes(document);
 localiseFields(document);
 offerCopies(document);
+orderRows(document);
+followForms(document);
 addEventListener("htmx:beforeSwap", (event) =>
   beforeSwap((event as CustomEvent<SwapDetail>).detail),
 );

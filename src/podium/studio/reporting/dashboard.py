@@ -26,7 +26,8 @@ _RECENT = 3600.0
 """The pace is measured over this time, so each of its minutes is kept."""
 _STEPS = 60
 _SHORTEST_CHART = 120.0
-_UNITS = ((345_600.0, 86_400.0, "d"), (7_200.0, 3_600.0, "h"), (120.0, 60.0, "min"), (0.0, 1, "s"))
+_UNITS = ((7_200.0, 3_600.0, "h"), (120.0, 60.0, "min"), (0.0, 1, "s"))
+_DAY = 86_400.0
 
 Point = list[float]
 """A time in seconds since 1970, and the number of judgments then."""
@@ -98,8 +99,10 @@ def age_label(seconds: float) -> str:
 
     Example:
         >>> age_label(0), age_label(90), age_label(7200), age_label(260_000)
-        ('now', '-90 s', '-2 h', '-72 h')
+        ('now', '-90 s', '-2 h', '-3 d')
     """
+    if seconds >= 1.5 * _DAY:
+        return f"-{round(seconds / _DAY)} d"
     return f"-{duration(seconds)}" if seconds >= 1 else Message("now")
 
 
