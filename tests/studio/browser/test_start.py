@@ -117,9 +117,12 @@ def test_rows_are_dragged(manager, engine):
     page.get_by_label("Grades").check()
     page.get_by_role("button", name="Create project").click()
     page.get_by_role("link", name="Continue without a file").click()
-    expect(page.frame_locator("iframe.preview").get_by_text("once queries are imported")).to_be_visible()
+    expect(
+        page.frame_locator("iframe.preview").get_by_text("once queries are imported")
+    ).to_be_visible()
     rows = page.locator("#fields tbody tr")
     before = rows.locator("code").all_inner_texts()
+    rows.nth(2).scroll_into_view_if_needed()
     from_box, to_box = (rows.nth(at).locator(".handle").bounding_box() for at in (2, 0))
     page.mouse.move(from_box["x"] + 5, from_box["y"] + 5)
     page.mouse.down()

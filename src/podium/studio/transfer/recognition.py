@@ -70,9 +70,21 @@ def recognized(
     )
 
 
+class _Kept:
+    """A file that stays open: Arrow closes what it decompresses."""
+
+    closed = False
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.read, self.seek, self.tell = file.read, file.seek, file.tell
+
+    def close(self) -> None:
+        """Leave it open."""
+
+
 def _first_lines(file: IO[bytes], name: str) -> list[str]:
     try:
-        head = limited(file, name, MAX_BYTES).read(_LOOKED_AT)
+        head = limited(_Kept(file), name, MAX_BYTES).read(_LOOKED_AT)  # type: ignore[arg-type]
     finally:
         file.seek(0)
     lines = head.decode("utf-8-sig", "replace").splitlines()
@@ -106,9 +118,8 @@ def _kind(lines: list[str], name: str, queries: set[str]) -> str:
     header = {each.strip().strip('"').lower() for each in lines[0].replace("\t", ",").split(",")}
     if header >= _GOLD:
         return "gold"
-    if lines[0].lstrip().startswith("[") or names_columns(header) or "\t" not in lines[0]:
-        return "table"
-    if not queries and lines[0].count("\t") > 2:
+    is_list = queries and "\t" in lines[0] and not lines[0].lstrip().startswith("[")
+    if not is_list or names_columns(header):
         return "table"
     ids = {line.partition("\t")[0].strip() for line in lines}
     return "queries" if ids & queries else "documents"

@@ -29,6 +29,7 @@ from podium.studio.projects.changes import (
 )
 from podium.studio.projects.progress import ProjectProgress, project_progress, projects_of
 from podium.studio.projects.service import ProjectSettings, create_project, project_row
+from podium.studio.reporting.dashboard import duration
 from podium.studio.reporting.workload import (
     Effort,
     effort_of,
@@ -55,11 +56,11 @@ from podium.studio.web.pages import render, render_project
 routes = Routes("projects")
 
 _PROJECT = "/projects/{project}"
-_EFFORTS = get_args(Effort)
 _CHOICES: JsonObject = {
     "modes": list(Mode),
     "algorithms": [*ALGORITHMS, CAREFUL],
-    "efforts": _EFFORTS,
+    "efforts": get_args(Effort),
+    "duration": duration,
 }
 
 
@@ -206,7 +207,7 @@ def settings_page(request: Request, who: RequiresManager) -> Response:
 @routes.page(_PROJECT + "/settings/costs")
 def costs(request: Request, who: RequiresManager) -> Response:
     """What each effort costs, which the settings fetch until it is known."""
-    values = {"workload": get_workload(request, who), "project": who.project, "efforts": _EFFORTS}
+    values = {"workload": get_workload(request, who), "project": who.project, **_CHOICES}
     return render(request, "effort_costs.html", values, person=who.person)
 
 
