@@ -72,9 +72,9 @@ def test_a_run_with_its_files_in_any_order():
         ([RUN], "has no texts"),
         ([RUN, QUERIES], "has no texts"),
         ([RUN, RUN, DOCUMENTS], "Give one TREC run"),
-        ([TABLE, TABLE], "file0: a table; file1: a table"),
+        ([TABLE, TABLE], "file0 holds a table, and file1 holds a table"),
         ([TABLE, LIST], "queries with candidates"),
-        ([b'{"document_id": "d1", "text": "One"}'], "file0: documents"),
+        ([b'{"document_id": "d1", "text": "One"}'], "file0 holds documents: choose a TREC run"),
     ],
 )
 def test_what_does_not_fit_is_named(contents, problem):

@@ -58,15 +58,25 @@ def recognized(
         raise RefusedError(
             422, "A TREC run has no texts: choose the file with the documents together with it."
         )
+    kinds = {
+        files[position][1]: _KINDS[role]
+        for role, positions in roles.items()
+        for position in positions
+    }
+    if len(files) == 1:
+        (one, kind) = next(iter(kinds.items()))
+        raise RefusedError(
+            422, "%(one)s holds %(kind)s: choose a TREC run together with it.", one=one, kind=kind
+        )
+    (one, kind), (other, other_kind) = [*kinds.items(), *kinds.items()][:2]
     raise RefusedError(
         422,
-        "These files cannot be imported together: %(files)s. Choose one table, one file of queries "
-        "with candidates or of gold pairs, or a TREC run with its documents and queries.",
-        files="; ".join(
-            f"{files[position][1]}: {_KINDS[role]}"
-            for role, positions in roles.items()
-            for position in positions
-        ),
+        "%(one)s holds %(kind)s, and %(other)s holds %(other_kind)s. Choose one table, one file of "
+        "queries with candidates or of gold pairs, or a TREC run with its documents and queries.",
+        one=one,
+        kind=kind,
+        other=other,
+        other_kind=other_kind,
     )
 
 

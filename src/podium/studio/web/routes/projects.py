@@ -217,10 +217,9 @@ def get_workload(request: Request, who: RequiresManager) -> WorkloadOut | None:
 
     It is simulated in the background: null until it is known.
     """
-    found = read(request, lambda c: workload_of(c, who.project))
-    if found is not None:
-        extent = {name: found["extent"][name] for name in ("queries", "documents", "k", "assumed")}
-        return WorkloadOut(costs=found["costs"], **extent)
+    content = read(request, lambda c: workload_of(c, who.project))
+    if content is not None:
+        return WorkloadOut.model_validate(content["extent"] | {"costs": content["costs"]})
     if not who.project.archived and write(request, lambda c: request_workload(c, who)):
         wake_workers(request)
     return None

@@ -293,9 +293,9 @@ def import_any(
     chosen = {role: [sent[position] for position in positions] for role, positions in roles.items()}
     if source == "table":
         return preview_import(request, who, chosen["table"][0])
-    given = {role: each if role == "runs" else each[0] for role, each in chosen.items()}
+    parts = {role: each if role == "runs" else each[0] for role, each in chosen.items()}
     depth = _RANKING_DEPTH if who.project.mode == Mode.RANKINGS else _DEPTH
-    return import_files(request, who, source, depth=depth, skip_empty=skip_empty, **given)  # type: ignore[arg-type]
+    return import_files(request, who, source, depth=depth, skip_empty=skip_empty, **parts)  # type: ignore[arg-type]
 
 
 @routes.action("POST", "/imports/preview", uploads=True)
