@@ -55,7 +55,7 @@ export function orderRows(root: ParentNode): void {
       handle.addEventListener("pointerdown", (event) => {
         const row = handle.closest("tr")!;
         event.preventDefault();
-        handle.setPointerCapture(event.pointerId);
+        body.setPointerCapture(event.pointerId); // the row would lose it when it moves
         row.classList.add("dragged");
         const drag = ({ clientY }: PointerEvent) => {
           const below = [...body.rows].find((each) => {
@@ -65,12 +65,12 @@ export function orderRows(root: ParentNode): void {
           if (below !== row.nextElementSibling) body.insertBefore(row, below ?? null);
         };
         const drop = () => {
-          handle.removeEventListener("pointermove", drag);
+          body.removeEventListener("pointermove", drag);
           row.classList.remove("dragged");
           moved();
         };
-        handle.addEventListener("pointermove", drag);
-        handle.addEventListener("lostpointercapture", drop, { once: true });
+        body.addEventListener("pointermove", drag);
+        body.addEventListener("lostpointercapture", drop, { once: true });
       });
     }
   }

@@ -49,7 +49,7 @@ def test_a_judged_pair_becomes_gold_once_and_goes_again(engine, database, people
         assert (gold.left, gold.right, gold.outcome) == (*sides, -1)
         again = manager.post(path)
         assert (again.status_code, "already" in again.text) == (409, True)
-        assert manager.post(path.replace("/gold", "0/gold")).status_code == 404
+        assert manager.post(path.replace("/gold", "7/gold")).status_code == 404
         elsewhere = path.replace(f"/projects/{project}/", f"/projects/{other}/")
         assert manager.post(elsewhere).status_code == 404
         remove = f"{base}/gold/{gold.id}"

@@ -154,8 +154,7 @@ def import_page(request: Request, who: RequiresManager) -> Response:
     """Forms for every kind of import, and those that are under way."""
     values = {
         **_jobs(request, who, IMPORT),
-        "starting": not who.project.archived
-        and not read(request, lambda c: has_answers(c, who.project.id)),
+        "starting": _is_starting(request, who),
         "engines": bool(request.app.state.settings.engines),
         "rankings": who.project.mode == Mode.RANKINGS,
         "pairs": who.project.mode == Mode.PAIRS,
@@ -176,7 +175,7 @@ def table_page(
     typed = outcome_of(request).typed
     upload, name = typed.get("upload", upload), typed.get("name", name)
     stored = stored_preview(request.app.state.settings, who.project.id, upload, name)
-    shown = _table_preview(stored, upload).model_dump()
+    shown = _table_preview(stored, upload).model_dump() | {"starting": _is_starting(request, who)}
     if typed:
         shown["guess"] |= {field: typed.get(field, "") for field in TableColumns.model_fields}
     return render_project(request, who, "import_preview.html", shown | {"fields": _FIELDS})
@@ -563,6 +562,11 @@ def _job(
     if row is None:
         raise RefusedError(404, "The job does not exist.")
     return row
+
+
+def _is_starting(request: Request, who: Member) -> bool:
+    """Whether nothing is judged yet, so that the pages of the import are a step of the start."""
+    return not who.project.archived and not read(request, lambda c: has_answers(c, who.project.id))
 
 
 def _check_takes_tables(who: Member) -> None:
