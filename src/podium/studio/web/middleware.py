@@ -43,7 +43,7 @@ BODY_SECONDS = 60.0
 _IMPORTS = re.compile(r"(/api/v1)?/projects/\d+/imports?(/(engine|files|preview))?")
 """Paths that take files. They look up who asks before they read the body: `UploadRoute`."""
 FRAMED_POLICY = POLICY.replace("frame-ancestors 'none'", "frame-ancestors 'self'")
-"""Of a page that other pages of ours may show in a frame."""
+"""The policy of a page that other pages of ours may show in a frame."""
 
 
 _REFUSALS = {408: "The request took too long to arrive.", 413: "The request is too large."}
