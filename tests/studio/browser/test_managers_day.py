@@ -101,6 +101,7 @@ class Manager:
         self.page.get_by_label("Documents to rank").fill(str(k))
         self.page.get_by_label("Fast").check()
         self.page.get_by_role("button", name="Save and finish").click()
+        expect(self.page).to_have_url(re.compile("/dashboard"))
         self.go_to("Settings")
         self.page.get_by_text("Advanced", exact=True).click()
         for name, value in settings.items():
@@ -111,7 +112,8 @@ class Manager:
             "Mixes in pairs with known answers; import them first.",
         ):
             expect(self.page.get_by_text(hint)).to_be_visible()
-        self.page.get_by_role("button", name="Save settings").click()
+        with self.page.expect_navigation():
+            self.page.get_by_role("button", name="Save settings").click()
 
     def drop(self, name: str, content: bytes) -> None:
         """Drop a file on the page of imports, and send it."""
