@@ -404,7 +404,7 @@ def _share(cell: str) -> float:
 def test_a_day_of_three_queries(person_browser, engine, tmp_path):
     shop = Shop.stock(queries=3, items=5, k=3)
     careful, careless = Assessor("Cora", noise=0.0), Assessor("Carl", noise=None, seconds=2.0)
-    settings = {"gold_rate": "0.5"}
+    settings = {"gold_rate": "0.3"}
     with at_work(careful, careless) as people:
         day = live_through(shop, people, careless, tmp_path, person_browser, engine, settings)
     assert day.without == Outcome(1.0, 1.0)  # nobody who is left makes mistakes
