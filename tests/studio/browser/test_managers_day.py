@@ -198,6 +198,7 @@ class Manager:
         while True:
             expect(decision.or_(nothing)).to_be_visible(timeout=PATIENCE)
             if nothing.count():
+                self.page.get_by_role("link", name="Go to project").click()
                 return decided
             token = decision.get_attribute("data-shows")
             query = self.page.locator("[data-part=query]").inner_text()
@@ -353,8 +354,9 @@ def live_through(
     judge_until_done(shop, people)
 
     figures = manager.dashboard(sum(person.answers for person in people))
-    suspect = min(figures, key=lambda name: _share(figures[name]["Gold correct"]))
-    assert suspect == careless.name
+    # Somebody who guesses may be right in the few gold pairs of a short day.
+    right = {name: _share(cells["Gold correct"]) for name, cells in figures.items()}
+    assert right[careless.name] == min(right.values())
     before = outcome(shop, as_judgments(manager.export("csv")))
     if len(people) > 2:  # enough judgments for flags, and others to agree with
         problems = manager.page.locator(".notice.warn li", has_text="gold pairs right")
@@ -400,7 +402,6 @@ def _share(cell: str) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.long
 def test_a_day_of_three_queries(person_browser, engine, tmp_path):
     shop = Shop.stock(queries=3, items=5, k=3)
     careful, careless = Assessor("Cora", noise=0.0), Assessor("Carl", noise=None, seconds=2.0)
