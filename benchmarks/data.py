@@ -115,7 +115,7 @@ def _streams(report: Report, folder: Path, quick: bool) -> None:
             "convert a Parquet file": ("convert", table, shards),
             "evaluate a Parquet file": ("evaluate", table, "--score-column", "1"),
             "train from shards": (
-                "train", shards, folder / "ranker", "-s", "linear", "--set", "max_iter=2",
+                "train", shards, folder / "ranker", "-s", "linear", "--set", "max_iter=1",
             ),
             "features from-log": ("features", "from-log", log, folder / "log.parquet"),
         }  # fmt: skip
