@@ -113,8 +113,8 @@ def _extras(report: Report) -> None:
 
 def _packages(name: str, extra: str) -> set[str]:
     """Return what a package with one of its extras needs, itself among it."""
-    found = {(canonicalize_name(name), extra)}
-    waiting = list(found)
+    reached = {(canonicalize_name(name), extra)}
+    waiting = list(reached)
     while waiting:
         package, chosen = waiting.pop()
         if not _is_installed(package):
@@ -123,10 +123,10 @@ def _packages(name: str, extra: str) -> set[str]:
             requirement = Requirement(text)
             if requirement.marker is None or requirement.marker.evaluate({"extra": chosen}):
                 needed = canonicalize_name(requirement.name)
-                new = {(needed, each) for each in ("", *requirement.extras)} - found
-                found |= new
+                new = {(needed, each) for each in ("", *requirement.extras)} - reached
+                reached |= new
                 waiting += new
-    return {package for package, _ in found}
+    return {package for package, _ in reached}
 
 
 def _is_installed(package: str) -> bool:

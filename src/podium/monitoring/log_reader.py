@@ -132,8 +132,8 @@ def last_rankings(path: str | os.PathLike[str], *, model: str | None = None) -> 
         try:
             last.executemany(_KEEP_LAST, places())
             shared = common_hash(sorted(definitions, key=str), "the rankings")
-            found = last.execute("SELECT place FROM last ORDER BY place")
-            kept = _at((place for (place,) in found), _all_entries(files, model))
+            rows = last.execute("SELECT place FROM last ORDER BY place")
+            kept = _at((place for (place,) in rows), _all_entries(files, model))
             empty = True
             while some := list(islice(kept, _RANKINGS)):
                 empty = False
