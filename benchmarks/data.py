@@ -7,8 +7,8 @@ file holds 136 features of six decimals, 100 documents a query and a document id
 
 Commands that stream run on data of three sizes, each four times the one before; the most memory of
 a process, without files that it maps, must not grow with them, or with ``--quick``, whose files are
-smaller than a block, stay below a bound. Parquet files are as pandas writes them, in row groups of a
-million rows; a log of ``podium serve`` has a ranking of another query on every line.
+smaller than a block, stay below a bound. Parquet files are as pandas writes them, in row groups of
+a million rows; a log of ``podium serve`` has a ranking of another query on every line.
 """
 
 from __future__ import annotations
