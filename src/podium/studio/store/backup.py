@@ -249,8 +249,8 @@ def _run(settings: Settings, program: str, *words: str) -> None:
 
 def _check(program: str, code: int, problems: bytes) -> None:
     if code:
-        said = problems.decode(errors="replace").strip()[-500:]
-        raise DataError(f"{program} failed: {said}", hint="See above.")
+        last = problems.decode(errors="replace").strip()[-500:]
+        raise DataError(f"{program} failed: {last}", hint="See above.")
 
 
 def _path(program: str) -> str:
