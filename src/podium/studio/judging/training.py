@@ -416,10 +416,10 @@ def _set_state(
 
 
 def _wait_for_others(connection: Connection, user_id: int) -> None:
-    """Let those who change what someone's training came to do it one after the other.
+    """Wait until nobody else changes what came of someone's training, and keep others waiting.
 
-    Two copies of an answer: the second finds the first. Training again, while the last answer
-    comes: that either is part of what begins anew, or was before it.
+    So the second copy of an answer finds the first, and nothing is left of a last answer that
+    comes while a manager lets them train again.
     """
     connection.execute(select(User.id).where(User.id == user_id).with_for_update(key_share=True))
 
