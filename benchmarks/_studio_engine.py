@@ -20,11 +20,11 @@ SELECT users.id, users.name, users.email, users.is_admin, memberships.role, proj
   WHERE api_tokens.key = encode(sha256(('podium_benchmark_' || (:person - 1))::bytea), 'hex')
   AND api_tokens.expires_at > 0 AND NOT users.disabled;
 BEGIN;
-SELECT queries.*, leases.* FROM queries LEFT JOIN leases ON leases.query_id = queries.id
+SELECT queries.* FROM queries LEFT JOIN leases ON leases.query_id = queries.id
   AND leases.token = md5(:person::text)::uuid WHERE queries.id = :query
   FOR UPDATE OF queries;
 SELECT entries AS position FROM queries WHERE id = :query \gset
-DELETE FROM leases WHERE token = md5(:person::text)::uuid;
+DELETE FROM leases WHERE token = md5(:person::text)::uuid RETURNING *;
 SELECT token, "left", "right", user_id, expires_at FROM leases
   WHERE query_id = :query AND NOT released;
 INSERT INTO log (query_id, position, user_id, kind, "left", "right", value, purpose, counts, late,

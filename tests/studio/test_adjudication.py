@@ -276,3 +276,17 @@ def test_grades_by_the_api(engine, database):
     labels = judged(engine, project).labels(ties=False)
     assert labels.labels.tolist() == [2.0, 1.0]
     assert labels.document_ids.to_pylist() == ["d00", "d01"]
+
+
+def test_a_decision_does_not_return_beside_that_of_another_adjudicator(engine, dispute):
+    project, (ann, bob, _cem, dee) = dispute
+    manager = member(engine, project, ann, Role.MANAGER)
+    assert decide(engine, member(engine, project, dee), "left")
+    (query,) = queries_of(engine, project)
+    discarded = judged(engine, project).log[-1].position
+    in_transaction(engine, lambda c: corrections.discard(c, manager, query.id, discarded, None))
+    in_transaction(engine, lambda c: adjudication.set_adjudicator(c, manager, bob))
+    make_report(engine, project, ann)
+    assert decide(engine, member(engine, project, bob), "right")
+    with pytest.raises(RefusedError, match="judged again since"):
+        in_transaction(engine, lambda c: corrections.restore(c, manager, query.id, discarded))

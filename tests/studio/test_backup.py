@@ -10,8 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from sqlalchemy import func, select, text
-from sqlalchemy.exc import OperationalError
+from sqlalchemy import func, inspect, select, text
+from sqlalchemy.exc import DatabaseError, OperationalError
 
 from podium.errors import ArgumentError, DataError
 from podium.studio.judging.unit_of_work import LeasedTask
@@ -109,7 +109,7 @@ def test_the_password_of_the_database_is_not_among_the_arguments_of_programs(
 ):
     programs, log = tmp_path / "programs", tmp_path / "log"
     programs.mkdir()
-    for name in ("pg_dump", "pg_restore"):
+    for name in ("pg_dump", "psql"):
         (programs / name).write_text(
             f'#!/bin/sh\necho "{name} $PGPASSWORD $*" >> "{log}"\nexec "{BINARIES / name}" "$@"\n'
         )
@@ -124,7 +124,7 @@ def test_the_password_of_the_database_is_not_among_the_arguments_of_programs(
     restore(other, target, tmp_path / "b.zip")
     other.dispose()
     dump, load = log.read_text().splitlines()
-    for line, name in ((dump, "pg_dump"), (load, "pg_restore")):
+    for line, name in ((dump, "pg_dump"), (load, "psql")):
         assert line.startswith(f"{name} s@cret --")
         assert line.count("cret") == 1
 
@@ -308,3 +308,82 @@ def test_nobody_else_can_read_a_new_database_file(engine, database, tmp_path):
     finally:
         os.umask(mask)
     assert modes == dict.fromkeys(("studio.db", "studio.db-wal", "studio.db-shm"), 0o600)
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_nothing_is_lost_where_only_the_main_file_is_moved_away(engine, database, tmp_path):
+    """Its last entries are in the log beside it, which SQLite deletes when a server connects."""
+    people = make_people(engine, 1)
+    project = make_project(engine, people, queries=2)
+    judge(engine, Judges(engine), project, people, 3)
+    settings, file = Settings(database=database), Path(database.removeprefix("sqlite:///"))
+    back_up(engine, settings, tmp_path / "b.zip")
+    moved = tmp_path / "elsewhere.db"
+    file.rename(moved)
+    for each in (engine, connect(settings)):  # the server's, and the one that would restore
+        with pytest.raises(OperationalError, match=r"studio\.db-wal is of a database that was mov"):
+            restore(each, settings, tmp_path / "b.zip")
+    assert not file.exists()
+    for name in ("-wal", "-shm"):
+        file.with_name(f"{file.name}{name}").rename(f"{moved}{name}")
+    other = connect(Settings(database=f"sqlite:///{moved}"))
+    assert entries(other) == 3
+    other.dispose()
+    restore(engine, settings, tmp_path / "b.zip")
+    assert entries(engine) == 3
+
+
+def _slow(monkeypatch, between):
+    """Do something while a restored log is checked."""
+    check = log_digest
+
+    def checking(*words):
+        between()
+        return check(*words)
+
+    monkeypatch.setattr("podium.studio.store.backup.log_digest", checking)
+
+
+@pytest.mark.parametrize("database_kind", ["postgresql"])
+def test_people_may_judge_as_soon_as_a_backup_is_there(
+    engine, database, empty_database, tmp_path, monkeypatch
+):
+    """Servers that run already see the new numbers, and what is judged is no damage."""
+    people = make_people(engine, 1)
+    project = make_project(engine, people, queries=2)
+    judge(engine, Judges(engine), project, people, 3)
+    back_up(engine, Settings(database=database), tmp_path / "b.zip")
+    before = reading(engine, lambda c: c.scalar(select(Project.incarnation)))
+    other = connect(Settings(database=empty_database))
+    seen = []
+
+    def meanwhile():
+        if not seen:
+            seen.append(reading(other, lambda c: c.scalar(select(Project.incarnation))))
+            judge(other, Judges(other), project, people, 2)
+
+    _slow(monkeypatch, meanwhile)
+    restore(other, Settings(database=empty_database), tmp_path / "b.zip")
+    assert seen != [before]
+    assert entries(other) == 5
+    other.dispose()
+
+
+def test_half_of_a_backup_leaves_nothing(engine, database, empty_database, tmp_path):
+    people = make_people(engine, 1)
+    judge(engine, Judges(engine), make_project(engine, people), people, 3)
+    back_up(engine, Settings(database=database), tmp_path / "b.zip")
+    dump = tmp_path / "dump"
+    with zipfile.ZipFile(tmp_path / "b.zip") as file:
+        manifest, content = file.read("manifest.json"), file.read("database.dump")
+    dump.write_bytes(content[: len(content) // 2])
+    with zipfile.ZipFile(tmp_path / "half.zip", "w") as file:
+        file.writestr("manifest.json", manifest)
+        file.write(dump, "database.dump")
+    other = connect(Settings(database=empty_database))
+    with pytest.raises((DataError, DatabaseError)):
+        restore(other, Settings(database=empty_database), tmp_path / "half.zip")
+    assert inspect(other).get_table_names() == []
+    restore(other, Settings(database=empty_database), tmp_path / "b.zip")
+    assert entries(other) == 3
+    other.dispose()

@@ -312,3 +312,14 @@ def test_a_workers_account_gets_no_other_rights(engine, database, project, brows
         again, _ = open_link(browsers, address, link, "5f1e")
         seen = again.get("/api/v1/projects").json()
         assert [(each["id"], each["role"]) for each in seen] == [(project, "assessor")]
+
+
+def test_a_form_without_the_parameter_shows_the_link(engine, database, project):
+    """It is shown once: an error after it was made would lose it."""
+    with (
+        serving(Settings(database=database)) as address,
+        program(engine, address, 1) as manager,
+    ):
+        made = manager.post(f"/projects/{project}/crowd", data={"code": "C0DE-7"})
+    assert made.status_code == 200
+    assert re.search(r"/crowd/[\w-]{40,}\?PROLIFIC_PID=", made.text)

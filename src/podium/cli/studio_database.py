@@ -36,6 +36,7 @@ NEWER = (
 _SQLITE_HINTS = {
     "unable to open": "Give a file in a folder that exists and that you may write to.",
     "not a database": "Give another file, or move this one away.",
+    "moved away": "Stop all servers, then move the files that end in -wal and -shm after it.",
     "is locked": "Another program keeps it locked: end that one, then try again.",
     "readonly": "Make the file and its folder writable.",
     "malformed": "The file is damaged: restore a backup to a new file.",

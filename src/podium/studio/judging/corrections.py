@@ -118,9 +118,7 @@ def restore(connection: Connection, who: Member, query_id: int, position: int) -
     if not answer:
         raise RefusedError(409, "No manager discarded this judgment.")
     if not can_return(correction.judged, answer):
-        raise RefusedError(
-            409, "The same person has judged this again since: discard that judgment first."
-        )
+        raise RefusedError(409, "This has been judged again since: discard that judgment first.")
     correction.query.restore(answer)
     correction.query.write_back()
     record(
@@ -182,9 +180,9 @@ def is_discarded(judged: JudgedQuery, entry: QueryLogEntry) -> bool:
 
 
 def can_return(judged: JudgedQuery, answer: Sequence[QueryLogEntry]) -> bool:
-    """Whether their author has not judged the same again since."""
+    """Whether their author has not judged the same again since, nor another adjudicator."""
     return not any(
-        each.user == entry.user
+        (each.user == entry.user or entry.purpose is Purpose.ADJUDICATE)
         and each.purpose is entry.purpose
         and each.kind in _JUDGMENTS
         and {each.left, each.right} == {entry.left, entry.right}

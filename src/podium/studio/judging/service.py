@@ -15,7 +15,6 @@ from typing import Literal, NamedTuple, TypeVar
 from uuid import UUID
 
 from sqlalchemy import Connection, Engine, bindparam, exists, select
-from sqlalchemy.exc import IntegrityError
 
 from podium.studio.accounts.identity import check_not_archived
 from podium.studio.errors import RefusedError
@@ -44,13 +43,13 @@ from podium.studio.judging.unit_of_work import (
     NewAnswer,
     UnitOfWork,
     release_tab,
-    remove_lease,
     renew_lease,
+    take_lease,
     task_of,
 )
 from podium.studio.store.database import in_transaction
 from podium.studio.store.enums import Kind, Mode, Purpose
-from podium.studio.store.rows import LeaseRow, ProjectQueryRow, ProjectRow
+from podium.studio.store.rows import LeaseRow, ProjectQueryRow, ProjectRow, fetch_one
 from podium.studio.store.tables import (
     CrowdLink,
     JudgmentCount,
@@ -116,12 +115,13 @@ class _RecordedRow(NamedTuple):
     purpose: str
 
 
-_LEASE = (
-    select(ProjectQuery.__table__, Lease.__table__)
+_QUERY_OF_LEASE = (
+    select(ProjectQuery.__table__)
     .join(Lease, Lease.query_id == ProjectQuery.id)
     .where(Lease.token == bindparam("key"))
     .with_for_update(of=ProjectQuery)
 )
+_LEASE = select(Lease.__table__).where(Lease.token == bindparam("key"))
 _QUERY = (
     select(ProjectQuery.__table__).where(ProjectQuery.id == bindparam("query")).with_for_update()
 )
@@ -253,11 +253,7 @@ class JudgingService:
             unit.write_back()
             return outcome, unit
 
-        try:
-            outcome, unit = in_transaction(self._engine, run)
-        except IntegrityError:
-            # The same answer was recorded concurrently: on the second attempt it is found.
-            outcome, unit = in_transaction(self._engine, run)
+        outcome, unit = in_transaction(self._engine, run)
         unit.keep_states()
         return outcome
 
@@ -309,11 +305,12 @@ class JudgingMember:
             token: Token of the lease.
             answer: The answer.
         """
-        row, lease = self._leased(token)
+        row = self._query_of_lease(token)
         if row is not None and row.project_id != self._project.id:
             raise RefusedError(404, "This task belongs to another project.")
-        # Two copies of an answer may both see the lease; only one of them removes it.
-        if row is None or lease is None or not remove_lease(self._connection, token):
+        # Two copies of an answer may both find the query; only one of them gets the lease.
+        lease = None if row is None else take_lease(self._connection, token)
+        if row is None or lease is None:
             return self._recorded(token, answer.choice)
         user_id = self._who.user_id
         if lease.user_id != user_id:
@@ -429,8 +426,11 @@ class JudgingMember:
             expires_at: When it ended by the last response. If it ends later by now, it was asked
                 for again since, for example by the same page loaded anew: then it stays.
         """
-        row, lease = self._leased(token)
-        if row is None or lease is None or row.project_id != self._project.id:
+        row = self._query_of_lease(token)
+        if row is None or row.project_id != self._project.id:
+            return False
+        lease = fetch_one(self._connection, _LEASE, LeaseRow, key=token)
+        if lease is None:
             return False
         if lease.user_id != self._who.user_id or lease.released:
             return False
@@ -451,13 +451,12 @@ class JudgingMember:
             return "paused"
         return self._service.gate.stop(self._connection, self._project, self._who.user_id)
 
-    def _leased(self, token: UUID) -> tuple[ProjectQueryRow | None, LeaseRow | None]:
-        """Lock the query of a lease; returns both rows, or neither if the lease is gone."""
-        columns = self._connection.execute(_LEASE, {"key": token}).one_or_none()
-        if columns is None:
-            return None, None
-        count = len(ProjectQueryRow._fields)
-        return ProjectQueryRow(*columns[:count]), LeaseRow(*columns[count:])
+    def _query_of_lease(self, token: UUID) -> ProjectQueryRow | None:
+        """Lock the query of a lease; None if the lease is gone.
+
+        The lease is read after that: while this waits, it may be released or taken over.
+        """
+        return fetch_one(self._connection, _QUERY_OF_LEASE, ProjectQueryRow, key=token)
 
     def _query_of(self, answer: UUID | None) -> LockedQuery | None:
         """Lock the query of one of their answers, or of their last one that can be undone."""

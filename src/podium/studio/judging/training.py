@@ -42,6 +42,7 @@ from podium.studio.store.rows import ProjectRow, fetch_all, fetch_one
 from podium.studio.store.tables import (
     LogEntry,
     Membership,
+    Project,
     ProjectQuery,
     Qualification,
     QueryCandidate,
@@ -143,6 +144,10 @@ def set_training(
     check_not_archived(who.project)
     if who.project.mode == Mode.RANKINGS:
         raise RefusedError(409, "Training is for projects that judge pairs or grades.")
+    # Two files at the same time: the second takes away what the first one brought.
+    connection.execute(
+        select(Project.id).where(Project.id == who.project.id).with_for_update(key_share=True)
+    )
     _clear(connection, who.project.id)
     connection.execute(insert(Training).values(project_id=who.project.id, pass_mark=pass_mark))
     for example in examples:
@@ -300,12 +305,7 @@ def answer_example(
     if choice == SKIP:
         raise invalid_choice(choice)
     parts = answer_entries(Mode(project.mode), task, choice, grades)
-    # Two requests at the same time: the second waits here, and finds the first one's answer.
-    connection.execute(
-        select(Membership.role)
-        .where(Membership.project_id == project.id, Membership.user_id == user_id)
-        .with_for_update()
-    )
+    _wait_for_others(connection, user_id)
     known = connection.scalar(
         select(TrainingAnswer.correct).where(
             TrainingAnswer.example_id == row.id, TrainingAnswer.user_id == user_id
@@ -327,8 +327,9 @@ def answer_example(
 def allow(connection: Connection, who: Member, user_id: int) -> None:
     """Let someone judge, whatever came of their training."""
     check_not_archived(who.project)
-    state = training_state(connection, who.project.id, user_id)
     _check_member(connection, who, user_id)
+    _wait_for_others(connection, user_id)
+    state = training_state(connection, who.project.id, user_id)
     _set_state(connection, who.project.id, user_id, ALLOWED, state.correct, time.time())
     record(connection, who.person.id, who.project.id, "allowed someone to judge", user=user_id)
 
@@ -337,6 +338,7 @@ def begin_again(connection: Connection, who: Member, user_id: int) -> None:
     """Let someone take the training again."""
     check_not_archived(who.project)
     _check_member(connection, who, user_id)
+    _wait_for_others(connection, user_id)
     examples = select(TrainingExample.id).where(TrainingExample.project_id == who.project.id)
     connection.execute(
         delete(TrainingAnswer).where(
@@ -444,6 +446,15 @@ def _set_state(
             total=_total(connection, project_id), at=now,
         )
     )  # fmt: skip
+
+
+def _wait_for_others(connection: Connection, user_id: int) -> None:
+    """Wait until nobody else changes what came of someone's training, and keep others waiting.
+
+    So the second copy of an answer finds the first, and nothing is left of a last answer that
+    comes while a manager lets them train again.
+    """
+    connection.execute(select(User.id).where(User.id == user_id).with_for_update(key_share=True))
 
 
 def _check_member(connection: Connection, who: Member, user_id: int) -> None:

@@ -33,7 +33,7 @@ from podium.studio.judging.query_state import Document, QueryState
 from podium.studio.judging.state_cache import StateCache
 from podium.studio.store.dialects import transaction_number
 from podium.studio.store.enums import Kind, Mode, Purpose
-from podium.studio.store.rows import LeaseRow, ProjectQueryRow, ProjectRow
+from podium.studio.store.rows import LeaseRow, ProjectQueryRow, ProjectRow, fetch_one
 from podium.studio.store.tables import Gold, Lease, LogEntry, ProjectQuery, QueryAssignment, Webhook
 from podium.studio.store.tokens import new_token
 
@@ -49,7 +49,7 @@ KEPT_DAYS = 30.0
 MAX_LEASES = 10
 """The maximum number of leases of one person in a project."""
 
-_REMOVE_LEASE = delete(Lease).where(Lease.token == bindparam("key"))
+_TAKE_LEASE = delete(Lease).where(Lease.token == bindparam("key")).returning(Lease.__table__)
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class LeaseHolder:
         return now + (min(longest, RENEWED_SECONDS) if self.renews else longest)
 
 
-def remove_lease(connection: Connection, token: UUID) -> bool:
-    """Delete an answered lease; False if a copy of the answer already did."""
-    return connection.execute(_REMOVE_LEASE, {"key": token}).rowcount > 0
+def take_lease(connection: Connection, token: UUID) -> LeaseRow | None:
+    """Delete an answered lease, and return it; None if a copy of the answer already did."""
+    return fetch_one(connection, _TAKE_LEASE, LeaseRow, key=token)
 
 
 def release_tab(connection: Connection, user_id: int, tab: str, now: float) -> None:

@@ -16,15 +16,17 @@ import sqlite3
 import subprocess
 import tempfile
 import zipfile
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import IO
 
 from sqlalchemy import (
     URL,
     Connection,
     Engine,
     column,
+    delete,
     inspect,
     make_url,
     select,
@@ -37,12 +39,13 @@ import podium
 from podium.data.files import writing
 from podium.errors import ArgumentError, DataError
 from podium.studio.settings import Settings
-from podium.studio.store.database import reading, sqlite_file
+from podium.studio.store.database import connect, reading, sqlite_file
 from podium.studio.store.migrate import known_revisions, revisions, upgrade
-from podium.studio.store.tables import Project
+from podium.studio.store.tables import AssessorProgress, Exhausted
 
 _MANIFEST, _DUMP = "manifest.json", "database.dump"
 _PAGE = 10_000
+_ALL = 2**62
 
 
 @dataclass(frozen=True)
@@ -64,13 +67,18 @@ class Manifest:
     log_digest: str
 
 
-def log_digest(connection: Connection) -> tuple[int, str]:
-    """How many entries the log of all judgments has, and a digest of every column of them."""
+def log_digest(connection: Connection, most: int = _ALL) -> tuple[int, str]:
+    """How many entries the log of all judgments has, and a digest of every column of them.
+
+    Args:
+        connection: The database.
+        most: How many of the oldest entries to look at.
+    """
     names = [column["name"] for column in inspect(connection).get_columns("log")]
     log = table("log", *(column(name) for name in names))
     result, count, last = hashlib.sha256(), 0, 0
     while rows := connection.execute(
-        select(log).where(log.c.id > last).order_by(log.c.id).limit(_PAGE)
+        select(log).where(log.c.id > last).order_by(log.c.id).limit(min(_PAGE, most - count))
     ).all():
         for row in rows:
             result.update(json.dumps([str(value) for value in row]).encode())
@@ -121,19 +129,57 @@ def restore(engine: Engine, settings: Settings, source: Path) -> Manifest:
                 "the database is not empty", hint="Create a new one and pass it with --database."
             )
         with tempfile.TemporaryDirectory() as folder:
-            file.extract(_DUMP, folder)
-            _load(engine, settings, Path(folder) / _DUMP)
-    engine.dispose()
+            dump = Path(file.extract(_DUMP, folder))
+            if manifest.database == "sqlite":
+                _restore_sqlite(engine, manifest, source, dump)
+            else:
+                _load(settings, dump)
+                _check_log(engine, manifest, source)
+                upgrade(engine)
+    with engine.begin() as connection:
+        # Numbers of transactions may have come from another server, see `reset_if_restored`.
+        connection.execute(
+            update(AssessorProgress).values(
+                open_changed=0, open_id=0, assigned_changed=0, assigned_id=0
+            )
+        )
+        connection.execute(delete(Exhausted))
+    return manifest
+
+
+def _restore_sqlite(engine: Engine, manifest: Manifest, source: Path, dump: Path) -> None:
+    """Prepare the database apart, and copy it in one transaction: nobody meets half of it."""
+    apart = connect(Settings(database=f"sqlite:///{dump}"))
+    try:
+        _check_log(apart, manifest, source)
+        upgrade(apart)
+        with apart.begin() as connection:
+            connection.execute(text(_renumbering()))
+    finally:
+        apart.dispose()
+    with (
+        closing(sqlite3.connect(dump)) as prepared,
+        closing(sqlite3.connect(reading(engine, sqlite_file))) as target,
+    ):
+        prepared.backup(target)
+
+
+def _check_log(engine: Engine, manifest: Manifest, source: Path) -> None:
+    """Check that all judgments are there; people may have judged since they are."""
     with engine.connect() as connection:
-        if log_digest(connection) != (manifest.log_entries, manifest.log_digest):
+        if log_digest(connection, manifest.log_entries) != (
+            manifest.log_entries,
+            manifest.log_digest,
+        ):
             raise DataError(
                 "the restored log differs from the backup's", path=source, hint="Restore it again."
             )
-    upgrade(engine)
-    with engine.begin() as connection:
-        # Servers that ran meanwhile keep queries in memory: they must not take them for these.
-        connection.execute(update(Project).values(incarnation=new_incarnation()))
-    return manifest
+
+
+def _renumbering() -> str:
+    """Servers that run meanwhile keep queries in memory: they must not take them for these."""
+    number = random.SystemRandom().getrandbits(62)
+    return f"UPDATE projects SET incarnation = {number}"  # noqa: S608 - our own number
 
 
 def _opened(source: Path) -> zipfile.ZipFile:
@@ -143,11 +189,6 @@ def _opened(source: Path) -> zipfile.ZipFile:
         raise DataError(
             "is not a backup that can be read", path=source, hint="Name a file written by backup."
         ) from error
-
-
-def new_incarnation() -> int:
-    """A number that no other state of a database has."""
-    return random.SystemRandom().getrandbits(62)
 
 
 def _dump(connection: Connection, settings: Settings, target: Path) -> tuple[int, str]:
@@ -171,32 +212,66 @@ def _dump(connection: Connection, settings: Settings, target: Path) -> tuple[int
     return result
 
 
-def _load(engine: Engine, settings: Settings, source: Path) -> None:
-    if engine.dialect.name == "sqlite":
-        shutil.copyfile(source, reading(engine, sqlite_file))
-        return
-    _run(
-        settings, "pg_restore", "--no-owner", "--exit-on-error", "--single-transaction",
-        str(source),
-    )  # fmt: skip
+def _load(settings: Settings, source: Path) -> None:
+    """Load a dump in one transaction: servers see nothing of it before it is complete."""
+    with (
+        tempfile.TemporaryFile() as problems,
+        _program(
+            settings, "psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1",
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=problems,
+        ) as loading,
+    ):  # fmt: skip
+        assert loading.stdin is not None
+        is_complete = False
+        with suppress(BrokenPipeError):  # it has ended, and said why
+            loading.stdin.write(b"BEGIN;\n")
+            loading.stdin.flush()
+            script = subprocess.run(  # noqa: S603 - our own words
+                [_path("pg_restore"), "--no-owner", "--file=-", str(source)],
+                stdout=loading.stdin, stderr=problems, check=False,
+            )  # fmt: skip
+            if not script.returncode:
+                end = f"RESET search_path;\n{_renumbering()};\nCOMMIT;\n"
+                loading.stdin.write(end.encode())
+                is_complete = True
+            loading.stdin.close()
+        code = loading.wait() if is_complete else 1
+        problems.seek(0)
+        _check("pg_restore", code, problems.read())
 
 
 def _run(settings: Settings, program: str, *words: str) -> None:
     """Run a program of PostgreSQL's on the database."""
+    with _program(settings, program, *words, stderr=subprocess.PIPE) as running:
+        _, problems = running.communicate()
+    _check(program, running.returncode, problems)
+
+
+def _check(program: str, code: int, problems: bytes) -> None:
+    if code:
+        last = problems.decode(errors="replace").strip()[-500:]
+        raise DataError(f"{program} failed: {last}", hint="See above.")
+
+
+def _path(program: str) -> str:
     path = shutil.which(program) or _newest(program)
     if path is None:
         raise ArgumentError(
             f"{program} is not installed", hint="Install PostgreSQL's client programs."
         )
+    return path
+
+
+def _program(
+    settings: Settings, program: str, *words: str, **streams: int | IO[bytes]
+) -> subprocess.Popen[bytes]:
+    """Start a program of PostgreSQL's on the database."""
     # Everyone on the machine can see a program's arguments, but not its environment.
     url, password = _without_password(settings.database)
     environment = os.environ | ({"PGPASSWORD": password} if password else {})
-    done = subprocess.run(  # noqa: S603 - our own words
-        [path, f"--dbname={url}", *words],
-        capture_output=True, text=True, check=False, env=environment,
-    )  # fmt: skip
-    if done.returncode:
-        raise DataError(f"{program} failed: {done.stderr.strip()[-500:]}", hint="See above.")
+    return subprocess.Popen(  # noqa: S603 - our own words
+        [_path(program), f"--dbname={url}", *words], env=environment, **streams
+    )
 
 
 def _newest(program: str) -> str | None:

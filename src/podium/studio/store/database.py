@@ -85,8 +85,9 @@ _RETRY_SECONDS = 8.0
 _CONNECT_SECONDS = 5
 _LOCK_SECONDS = 30
 """How long one that wants to write to SQLite waits for the one that does."""
-_RETRIED = {"40001", "40P01"}
-"""Serialisation failure and deadlock, by PostgreSQL's numbers: trying again is the answer."""
+_RETRIED = {"40001", "40P01", "23505", "23503"}
+"""Serialisation failure and deadlock, by PostgreSQL's numbers, and a row that another transaction
+added or deleted meanwhile: trying again is the answer, for then it is seen."""
 
 _READING: dict[str, JsonObject] = {
     "postgresql": {"isolation_level": "AUTOCOMMIT"},  # saves two messages, begin and commit
@@ -234,6 +235,7 @@ def _prepare_sqlite(engine: Engine) -> None:
             creates = parse_qs(parts.query).get("mode", ["rwc"]) == ["rwc"]
             name = unquote(parts.path) if creates else ":memory:"
         if name != ":memory:":
+            _check_log_of(name)
             with suppress(OSError):  # SQLite's own message is better
                 Path(name).touch(mode=0o600)
 
@@ -262,6 +264,15 @@ def _prepare_sqlite(engine: Engine) -> None:
         # A transaction that reads first and writes later could meet another writer half-way.
         reads = connection.get_execution_options().get("podium_reads", False)
         connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
+
+def _check_log_of(name: str) -> None:
+    """Refuse to create a database beside another's write-ahead log, which SQLite would delete."""
+    file = Path(name).resolve()
+    log = file.with_name(f"{file.name}-wal")
+    with suppress(OSError):
+        if log.stat().st_size and not (file.exists() and file.stat().st_size):
+            raise sqlite3.OperationalError(f"{log.name} is of a database that was moved away")
 
 
 def _number_of_file(name: str) -> tuple[int, int] | None:
