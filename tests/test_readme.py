@@ -1,5 +1,6 @@
 """Every code block of the README and of the docs runs, and prints what its page shows."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -61,6 +62,22 @@ def test_page_runs_and_shows_what_it_prints(page: Path) -> None:
         pytest.skip(f"{done.stdout.strip()}: the shared data sets are not part of the repository")
     assert done.returncode == 0, done.stdout + done.stderr
     assert ": skipped, " not in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_the_tutorial_runs_on_its_made_up_data(tmp_path: Path) -> None:
+    text = (ROOT / "docs/tutorial.md").read_text(encoding="utf-8")
+    text = re.sub(r"<!-- data .* -->\n", "", text).replace("```py\n", "```python\n", 1)
+    text = re.sub(r"(```output\n).*?(?=```)", r"\1...\n", text, flags=re.DOTALL)
+
+    def any_output(block: re.Match[str]) -> str:
+        return re.sub(r"(?:^(?![$>] |```).*\n)+", "...\n", block[0], flags=re.MULTILINE)
+
+    text = re.sub(r"(?<=```console\n).*?```", any_output, text, flags=re.DOTALL)
+    done = run(page_with(tmp_path, text))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"\b0 of \d+ golden rows off", done.stdout)
 
 
 def test_blocks_run_in_order_in_one_place(tmp_path: Path) -> None:
