@@ -160,7 +160,8 @@ def _in_memory(report: Report, quick: bool) -> None:
     scores = random.random(queries * documents, np.float32)
     group = np.full(queries, documents)
     offsets = np.arange(queries + 1) * documents
-    gains, discounts = 2.0 ** np.arange(5) - 1, 1 / np.log2(np.arange(2, 12))
+    gains = 2.0 ** np.arange(5) - 1
+    discounts = np.asarray(1 / np.log2(np.arange(2, 12)), np.float64)
     values = np.empty(queries)
 
     def loop(first: int, last: int) -> None:

@@ -120,7 +120,7 @@ def test_what_was_judged_again_since_is_not_restored(engine, service, judged):
     project, query, ann, who = judged
     in_transaction(engine, lambda c: corrections.discard(c, who, query, 0, None))
     judge_all(service, project, ann, service.next(project, ann, "t"))
-    with pytest.raises(RefusedError, match="judged this again"):
+    with pytest.raises(RefusedError, match="judged again since"):
         in_transaction(engine, lambda c: corrections.restore(c, who, query, 0))
 
 

@@ -8,13 +8,13 @@ import pytest
 
 from podium.judging import Overlap
 from podium.judging.workload import estimate_grading_workload, estimate_workload
-from podium.studio.reporting.workload import Extent, costs, effort_of, effort_settings
+from podium.studio.reporting.workload import Effort, Extent, costs, effort_of, effort_settings
 from podium.studio.settings import Settings
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import program, row_of
 from tests.studio.server import serving
 
-EFFORTS = ("fast", "balanced", "careful")
+EFFORTS: tuple[Effort, ...] = ("fast", "balanced", "careful")
 
 
 def test_pairs_cost_what_the_simulation_says():

@@ -263,15 +263,21 @@ def _path(program: str) -> str:
 
 
 def _program(
-    settings: Settings, program: str, *words: str, **streams: int | IO[bytes]
+    settings: Settings,
+    program: str,
+    *words: str,
+    stdin: int | None = None,
+    stdout: int | None = None,
+    stderr: int | IO[bytes],
 ) -> subprocess.Popen[bytes]:
     """Start a program of PostgreSQL's on the database."""
     # Everyone on the machine can see a program's arguments, but not its environment.
     url, password = _without_password(settings.database)
     environment = os.environ | ({"PGPASSWORD": password} if password else {})
     return subprocess.Popen(  # noqa: S603 - our own words
-        [_path(program), f"--dbname={url}", *words], env=environment, **streams
-    )
+        [_path(program), f"--dbname={url}", *words], env=environment, stdin=stdin, stdout=stdout,
+        stderr=stderr,
+    )  # fmt: skip
 
 
 def _newest(program: str) -> str | None:
