@@ -224,6 +224,11 @@ class Fusion:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fusion as a TOML file that people can read."""
+        with open_write(path, compress=False) as write:
+            write(self.to_toml().encode())
+
+    def to_toml(self) -> str:
+        """Return the text that ``save`` writes."""
         lines = [
             f"# {self}",
             "version = 1",
@@ -240,38 +245,42 @@ class Fusion:
         if self.per_query is not None:
             lines.append("\n[per_query]")
             lines += [f"{key} = {_toml(value)}" for key, value in vars(self.per_query).items()]
-        with open_write(path, compress=False) as write:
-            write("\n".join([*lines, ""]).encode())
+        return "\n".join([*lines, ""])
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a fusion that ``save`` wrote, or a person."""
         file = Path(path)
-        hint = "Write it with podium hybrid tune, or as docs/reference/hybrid.md shows."
         try:
-            table = tomllib.loads(read_bounded(file, _MOST_BYTES).decode("utf-8-sig"))
-        except (UnicodeError, ValueError, RecursionError) as error:
-            if isinstance(error, DataError):
-                raise
-            raise DataError(f"is not TOML ({error})", path=file, hint=hint) from error
-        try:
-            if table.pop("version", None) != 1:
-                raise ArgumentError("it is not a fusion of version 1", hint=hint)
-            per_query = table.pop("per_query", None)
-            if per_query is not None:
-                _check_types(per_query, _QUERY_TYPES, _QUERY_TYPES)
-                rows = tuple(tuple(row) for row in per_query.pop("coefficients"))
-                values = {key: tuple(value) for key, value in per_query.items()}
-                per_query = QueryWeights(**values, coefficients=rows)
-            _check_types(table, _TYPES, ("lists",))
-            table = {
-                key: tuple(value) if isinstance(value, list) else value
-                for key, value in table.items()
-            }
-            return cls(**table, per_query=per_query)
+            return cls.from_toml(read_bounded(file, _MOST_BYTES).decode("utf-8-sig"))
+        except UnicodeError as error:
+            raise DataError("is not UTF-8 text", path=file, hint=_WRITTEN_BY) from error
         except (ArgumentError, DataError) as error:
             raise DataError(error.problem, path=file, hint=error.hint) from error
 
+    @classmethod
+    def from_toml(cls, text: str) -> Self:
+        """Return the fusion of a text that ``to_toml`` returned, or a person wrote."""
+        try:
+            table = tomllib.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"is not TOML ({error})", hint=_WRITTEN_BY) from error
+        if table.pop("version", None) != 1:
+            raise ArgumentError("it is not a fusion of version 1", hint=_WRITTEN_BY)
+        per_query = table.pop("per_query", None)
+        if per_query is not None:
+            _check_types(per_query, _QUERY_TYPES, list(_QUERY_TYPES))
+            rows = tuple(tuple(row) for row in per_query.pop("coefficients"))
+            values = {key: tuple(value) for key, value in per_query.items()}
+            per_query = QueryWeights(**values, coefficients=rows)
+        _check_types(table, _TYPES, ("lists",))
+        values = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in table.items()
+        }
+        return cls(**values, per_query=per_query)
+
+
+_WRITTEN_BY = "Write it with podium hybrid tune, or as docs/reference/hybrid.md shows."
 
 _TYPES: dict[str, tuple[type, type | None]] = {
     "lists": (list, str),
@@ -293,7 +302,7 @@ _QUERY_TYPES: dict[str, tuple[type, type | None]] = {
 def _check_types(
     table: Any,
     types: Mapping[str, tuple[type, type | None]],
-    required: Sequence[str] | Mapping[str, Any],
+    required: Sequence[str],
 ) -> None:
     if not isinstance(table, dict):
         raise ArgumentError("per_query is not a table", hint="Write [per_query].")

@@ -21,7 +21,15 @@ from podium.data.query_rows import take_rows
 from podium.data.seeds import generator
 from podium.data.sources import TableSource, as_judgments, as_rankings
 from podium.errors import ArgumentError, DataError
-from podium.hybrid.fusion import Combination, Fusion, Normalization, QueryWeights, fuse, normalize
+from podium.hybrid.fusion import (
+    COMBINATIONS,
+    Combination,
+    Fusion,
+    Normalization,
+    QueryWeights,
+    fuse,
+    normalize,
+)
 from podium.kernels import Doubles, Ints
 from podium.losses import Loss
 from podium.measures import Conventions, compare, require
@@ -40,6 +48,8 @@ SINGLE = "best single list"
 GRID = "grid of 0.1"
 PER_QUERY = "weights per query"
 
+TRIED: tuple[Normalization, ...] = ("min-max", "l2", "z-score", "rank")
+"""What is tried: lists whose scores need no normalization are rare."""
 _INNER_FOLDS = 5
 _LEAST_QUERIES = 10
 _RANDOM_WEIGHTS = 150
@@ -115,8 +125,8 @@ def tune_fusion(
     conventions: Conventions | str | None = None,
     folds: int = 10,
     columns: Columns | None = None,
-    normalizations: Sequence[Normalization] = ("min-max", "l2", "z-score", "rank"),
-    combinations: Sequence[Combination] = ("arithmetic", "geometric", "harmonic", "rrf"),
+    normalizations: Sequence[Normalization] = TRIED,
+    combinations: Sequence[Combination] = COMBINATIONS,
     depth: int | None = None,
     loss: Loss | str | None = None,
     query_features: Mapping[str, Sequence[float]] | None = None,
@@ -157,12 +167,11 @@ def tune_fusion(
         [1.0]
     """
     judged = JudgedLists.of(truth, runs, measure, conventions, columns)
-    forms = _forms(judged.lists, judged.columns, normalizations, combinations, depth)
-    if loss is not None:
-        forms = [form for form in forms if form.combination in ("arithmetic", "rrf")]
-        if not forms:
-            raise ArgumentError("a loss needs arithmetic means", hint="Leave out --combination.")
-    chooser = _Chooser(judged, forms, depth, loss, random_state)
+    if loss is not None:  # the other means are not sums of weighted scores
+        combinations = [each for each in combinations if each in ("arithmetic", "rrf")]
+    chooser = Chooser(
+        judged, normalizations, combinations, depth=depth, loss=loss, random_state=random_state
+    )
     ways: dict[str, Callable[[Ints], Fusion]] = {
         CHOICE: chooser.choice,
         RRF: lambda _queries: chooser.rrf,
@@ -170,7 +179,7 @@ def tune_fusion(
         SINGLE: chooser.single,
         GRID: chooser.grid,
     }
-    parts = _parts(judged.usable, folds, random_state)
+    parts = held_out_parts(judged.usable, folds, random_state)
     held_out = {name: np.full(judged.rows, np.nan) for name in ways}
     chosen = []
     learned = None
@@ -271,14 +280,18 @@ class JudgedLists:
         measure: str | Measure,
         conventions: Conventions | str | None,
         columns: Columns | None = None,
+        *,
+        least_lists: int = 2,
     ) -> JudgedLists:
         """Align lists with the truth; a DataError says what does not fit."""
         judgments = truth if isinstance(truth, Judgments | Preferences) else as_judgments(truth)
         (parsed,), chosen = resolve_measures([measure], conventions)
         rankings = {name: as_rankings(run) for name, run in runs.items()}
         lists = (*rankings, *(columns or {}))
-        if len(lists) < 2:
-            raise ArgumentError("there is one list", hint="Give at least two, or a column.")
+        if len(lists) < least_lists or not rankings:
+            raise ArgumentError(
+                f"there are {len(lists)} lists", hint=f"Give at least {least_lists}."
+            )
         stacked = stack_runs(list(rankings.values()))
         # Their scores are their numbers, so that they are known after the judgments are joined.
         numbered = stacked.rankings(np.arange(len(stacked.votes), dtype=np.float64))
@@ -365,7 +378,7 @@ class JudgedLists:
         )  # fmt: skip
 
 
-def _parts(queries: Ints, folds: int, random_state: int) -> list[Ints]:
+def held_out_parts(queries: Ints, folds: int, random_state: int) -> list[Ints]:
     """Split queries at random into parts of about the same size."""
     if not 2 <= folds <= len(queries):
         raise ArgumentError(
@@ -405,6 +418,8 @@ def _forms(
 
 def _weights(lists: int) -> list[tuple[float, ...]]:
     """Return weights to try: a grid for two or three lists, else random ones and corners."""
+    if lists == 1:
+        return [(1.0,)]
     if lists == 2:
         return [(at / 20, 1 - at / 20) for at in range(21)]
     if lists == 3:
@@ -417,19 +432,22 @@ def _weights(lists: int) -> list[tuple[float, ...]]:
     return [*map(tuple, np.vstack([np.eye(lists), np.full(lists, 1 / lists), drawn]).tolist())]
 
 
-class _Chooser:
+class Chooser:
     """Ways to choose a fusion on some of the queries."""
 
     def __init__(
         self,
         judged: JudgedLists,
-        forms: Sequence[Fusion],
-        depth: int | None,
-        loss: Loss | str | None,
-        random_state: int,
+        normalizations: Sequence[Normalization] = TRIED,
+        combinations: Sequence[Combination] = COMBINATIONS,
+        *,
+        depth: int | None = None,
+        loss: Loss | str | None = None,
+        random_state: int = 0,
     ) -> None:
         lists, columns = judged.lists, judged.columns
-        self._judged, self._forms, self._loss, self._seed = judged, forms, loss, random_state
+        self._judged, self._loss, self._seed = judged, loss, random_state
+        self._forms = _forms(lists, columns, normalizations, combinations, depth)
         self.rrf = Fusion(lists, "rank", "rrf", (), 60, depth, columns)
         self.equal = Fusion(lists, depth=depth, columns=columns)
         self._singles = [replace(self.rrf, weights=tuple(row)) for row in np.eye(len(lists))]
@@ -447,7 +465,7 @@ class _Chooser:
 
     def simple(self, queries: Ints) -> Fusion:
         """Return the best fusion that has no weights to choose."""
-        return self._best([self.rrf, self.equal, *self._singles], queries)
+        return self._best([self.equal, self.rrf, *self._singles], queries)
 
     def grid(self, queries: Ints) -> Fusion:
         """Return the best of OpenSearch's Search Relevance Workbench: pairs, in steps of 0.1.
@@ -474,7 +492,7 @@ class _Chooser:
         judged = self._judged
         values = {form: np.full(len(judged.inputs.query_ids), np.nan) for form in self._forms}
         simple = np.full(len(judged.inputs.query_ids), np.nan)
-        for part in _parts(queries, min(_INNER_FOLDS, len(queries)), self._seed):
+        for part in held_out_parts(queries, min(_INNER_FOLDS, len(queries)), self._seed):
             others = np.setdiff1d(queries, part)
             simple[part] = judged.values(self.simple(others))[part]
             for form in self._forms:
