@@ -26,7 +26,8 @@ from podium.data.frames import first_column
 from podium.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
-    from podium.hybrid import Balance, HybridTuning
+    from podium.hybrid.objectives import Balance
+    from podium.hybrid.tuning import HybridTuning
 
 _WRITERS = (".html", ".md", ".json")
 
@@ -133,7 +134,8 @@ def tune_command(
     """Choose how to fuse result lists, and measure the gain on queries that chose nothing."""
     with one_line_errors(2 if require else 1):
         from podium.data.preferences import Preferences
-        from podium.hybrid import Balance, Fusion, balance_fusion, tune_fusion
+        from podium.hybrid import Fusion, balance_fusion, tune_fusion
+        from podium.hybrid.objectives import Balance
 
         files = dict(_named(each) for each in lists)
         if len(files) < len(lists):
@@ -331,7 +333,7 @@ def _write(path: str, result: HybridTuning | Balance) -> None:
 
 
 def _print(result: HybridTuning | Balance) -> None:
-    from podium.hybrid import Balance
+    from podium.hybrid.objectives import Balance
     from podium.hybrid.report import (
         FRONTIER,
         HEADINGS,
