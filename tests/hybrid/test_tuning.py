@@ -344,8 +344,10 @@ def test_requirements_hold_on_new_queries():
     broken, shipped = 0, 0
     ids = np.array([f"q{number}" for number in range(queries)])
     everything = as_dict(runs["list0"])
-    grades = {q: dict(zip(order[i * DOCUMENTS : (i + 1) * DOCUMENTS], labels[i].tolist(), strict=True))
-              for i, q in enumerate(ids.tolist())}  # fmt: skip
+    grades = {}
+    for query, row in zip(ids.tolist(), range(0, labels.size, DOCUMENTS), strict=True):
+        graded = zip(order[row : row + DOCUMENTS], labels[row // DOCUMENTS].tolist(), strict=True)
+        grades[query] = dict(graded)
     for _ in range(splits):
         drawn = ids[rng.choice(queries, sample, replace=False)].tolist()
         result = balance_fusion(
@@ -359,7 +361,7 @@ def test_requirements_hold_on_new_queries():
     assert broken <= 8  # of 40 at a level of 10 %: more have a chance of 2 %
 
 
-def test_reports(tmp_path):
+def test_reports():
     truth, runs, margin = collection(40, (2.0, 1.0))
     tuned = tune_fusion(truth, runs, folds=3)
     balance = balance_fusion(
