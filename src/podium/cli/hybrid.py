@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -73,12 +73,18 @@ def tune_command(
     conventions: ConventionName = None,
     folds: Annotated[int, typer.Option(help="How many parts of the queries to hold out.")] = 10,
     normalization: Annotated[
-        list[Literal["min-max", "l2", "z-score", "rank", "none"]] | None,
-        typer.Option(help="A normalization to try; repeatable; by default all but none."),
+        list[str] | None,
+        typer.Option(
+            help="A normalization to try: min-max, l2, z-score, rank or none; repeatable; by default "
+            "all but none."
+        ),
     ] = None,
     combination: Annotated[
-        list[Literal["arithmetic", "geometric", "harmonic", "rrf"]] | None,
-        typer.Option(help="A combination to try; repeatable; by default all."),
+        list[str] | None,
+        typer.Option(
+            help="A combination to try: arithmetic, geometric, harmonic or rrf; repeatable; by "
+            "default all."
+        ),
     ] = None,
     depth: Annotated[
         int | None, typer.Option(help="How many documents of each list count; all by default.")
