@@ -75,8 +75,8 @@ def tune_command(
     normalization: Annotated[
         list[str] | None,
         typer.Option(
-            help="A normalization to try: min-max, l2, z-score, rank or none; repeatable; by default "
-            "all but none."
+            help="A normalization to try: min-max, l2, z-score, rank or none; repeatable; by "
+            "default all but none."
         ),
     ] = None,
     combination: Annotated[
