@@ -106,14 +106,17 @@ def test_the_better_list_gets_more_weight_and_noise_none():
     assert set(means) == {CHOICE, RRF, EQUAL, SINGLE, GRID}
 
 
-def test_equal_lists_get_a_simple_fusion():
-    """Where nothing is to be gained, what has no weights is chosen nearly always."""
-    simple = 0
-    for seed in range(8):
-        truth, runs, _ = collection(30, (1.0, 1.0), seed=seed)
-        fusion = Chooser(JudgedLists.of(truth, runs, "nDCG@10", None)).choice(np.arange(30))
-        simple += fusion.weights in ((0.5, 0.5), (1.0, 0.0), (0.0, 1.0))
-    assert simple >= 5
+def test_where_nothing_is_to_be_gained_little_is_lost():
+    """What 30 queries of equally good lists choose is about as good on new ones as RRF."""
+    truth, runs, _ = collection(400, (1.0, 1.0), seed=1)
+    judged = JudgedLists.of(truth, runs, "nDCG@10", None)
+    chooser = Chooser(judged)
+    losses = []
+    for first in range(0, 180, 30):
+        fusion = chooser.choice(np.arange(first, first + 30))
+        losses.append((judged.values(chooser.rrf) - judged.values(fusion))[200:].mean())
+    assert np.mean(losses) < 0.01
+    assert max(losses) < 0.03
 
 
 def test_optimism_is_that_of_the_same_queries():
