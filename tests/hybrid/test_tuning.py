@@ -36,7 +36,7 @@ def collection(queries, weights, *, noise=1.0, seed=0):
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 4, (queries, DOCUMENTS))
     ids = np.repeat([f"q{number}" for number in range(queries)], DOCUMENTS)
-    documents = np.array([f"q{q} d{d}" for q in range(queries) for d in range(DOCUMENTS)])
+    documents = np.array([f"q{q}-d{d}" for q in range(queries) for d in range(DOCUMENTS)])
     truth = Judgments.from_columns(ids, documents, labels.ravel().astype(np.float32))
     runs = {}
     for number, weight in enumerate(weights):
@@ -254,7 +254,7 @@ def test_too_little_is_refused():
         tune_fusion(truth, {"a": runs["list0"]})
     with pytest.raises(ArgumentError, match="folds is 13"):
         tune_fusion(truth, runs, folds=13)
-    few = as_judgments({"q1": {"q1 d1": 1}})
+    few = as_judgments({"q1": {"q1-d1": 1}})
     with pytest.raises(DataError, match="1 queries"):
         tune_fusion(few, runs)
     with pytest.raises(ArgumentError, match="no form"):
@@ -332,7 +332,7 @@ def test_requirements_hold_on_new_queries():
     truth, runs, margin = collection(queries, (1.5,), seed=9)
     labels = np.array(truth.labels).reshape(queries, DOCUMENTS)
     order = truth.document_ids.to_pylist()
-    scores = np.array([as_dict(runs["list0"])[d.split()[0]].get(d, np.nan) for d in order])
+    scores = np.array([as_dict(runs["list0"])[d.split("-")[0]].get(d, np.nan) for d in order])
     columns = np.column_stack([scores, [margin[d] for d in order]])
     offsets = np.arange(queries + 1) * DOCUMENTS
 
