@@ -280,7 +280,7 @@ def test_as_much_of_a_column_as_requirements_allow():
     truth, runs, margin = collection(150, (2.0, 1.0))
     options = {"columns": {"margin": margin}, "folds": 5}
     loose = balance_fusion(truth, runs, "mean(margin)@5", ["nDCG@5 >= baseline - 20%"], **options)
-    strict = balance_fusion(truth, runs, "mean(margin)@5", ["nDCG@5 >= baseline - 2%"], **options)
+    strict = balance_fusion(truth, runs, "mean(margin)@5", ["nDCG@5 >= baseline - 5%"], **options)
     assert loose.chosen.share > strict.chosen.share > 0
     assert loose.fusion.weights[-1] == pytest.approx(loose.chosen.share)
     assert loose.fusion.columns == ("margin",)
@@ -328,7 +328,7 @@ def test_the_objective_is_a_mean_over_the_first_documents():
 
 def test_requirements_hold_on_new_queries():
     """Of samples from a large collection, few ship what breaks the requirement on all of it."""
-    queries, sample, splits = 3000, 60, 40
+    queries, sample, splits = 3000, 150, 25
     truth, runs, margin = collection(queries, (1.5,), seed=9)
     labels = np.array(truth.labels).reshape(queries, DOCUMENTS)
     order = truth.document_ids.to_pylist()
@@ -361,7 +361,7 @@ def test_requirements_hold_on_new_queries():
             shipped += 1
             broken += true[result.chosen.share] < 0.95
     assert shipped > splits / 2
-    assert broken <= 8  # of 40 at a level of 10 %: more have a chance of 2 %
+    assert broken <= 6  # of 25 at a level of 10 %: more have a chance of 1 %
 
 
 def test_reports():
