@@ -57,7 +57,8 @@ def put_command(
     from podium.export.folder import ExportFolder
 
     export = ExportFolder.open(folder)
-    deploy(export, connect_engine(export.manifest.target, url), switch=not no_switch)
+    engine = connect_engine(export.manifest.target, url, fuses=export.manifest.is_fusion)
+    deploy(export, engine, switch=not no_switch)
 
 
 def deploy(export: ExportFolder, engine: DeploymentEngine, *, switch: bool = True) -> None:

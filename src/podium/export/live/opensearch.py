@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from podium.errors import DataError
@@ -17,6 +18,7 @@ from podium.export.live.http_client import EngineClient, expected_form
 from podium.export.live.search_template import (
     PARAMETERS,
     read_reference,
+    search_template,
     usage,
     write_reference,
 )
@@ -29,6 +31,7 @@ from podium.export.live.versions import (
     uploaded_name,
     version_name,
 )
+from podium.export.targets.fusions import PIPELINE, SEARCH
 from podium.export.targets.opensearch import FEATURES, MODEL, field_value
 from podium.kernels import Doubles
 
@@ -44,8 +47,11 @@ class OpenSearchEngine:
         self.title = title
 
     def put(self, export: ExportFolder) -> str:
-        """Upload the feature set and the model, unless they are there."""
+        """Upload the feature set and the model, or a fusion's pipeline, unless they are there."""
         version = version_name(export)
+        if export.manifest.is_fusion:
+            self._put_pipeline(export, version)
+            return version
         features = export.read_json(FEATURES)
         feature_set = safe_name(str(features["featureset"]["name"]))
         with EngineClient(self.url, self.title) as client:
@@ -58,6 +64,22 @@ class OpenSearchEngine:
                 content["model"]["name"] = version
                 client.request("POST", f"_ltr/_featureset/{feature_set}/_createmodel", content)
         return version
+
+    def _put_pipeline(self, export: ExportFolder, version: str) -> None:
+        """Upload a search pipeline, and a search template that uses it."""
+        search = export.read_json(SEARCH)
+        search["search_pipeline"] = version
+        with EngineClient(self.url, self.title) as client:
+            require_server_version(client, export)
+            if self._has_pipeline(client, version):
+                return
+            client.request("PUT", f"_search/pipeline/{version}", export.read_json(PIPELINE))
+            script = {"lang": "mustache", "source": search_template(search)}
+            client.request("PUT", f"_scripts/{version}", {"script": script})
+
+    def _has_pipeline(self, client: EngineClient, name: str) -> bool:
+        status, _ = client.request("GET", f"_search/pipeline/{name}", allowed=(404,))
+        return status == 200
 
     def _put_features(self, client: EngineClient, name: str, content: Any) -> None:
         path = f"_ltr/_featureset/{name}"
@@ -79,8 +101,11 @@ class OpenSearchEngine:
         """Score rows: one document per row, in an index of its own, which is deleted.
 
         Where features are queries of their own, no document can have the values of the rows: then
-        the same model with fields as features scores them, and the other one has to answer.
+        the same model with fields as features scores them, and the other one has to answer. A
+        fusion's lists are found by fields.
         """
+        if export.manifest.is_fusion:
+            return self._fuse(export)
         features = export.read_json(FEATURES)["featureset"]["features"]
         queries = any(each["template"] != field_value(each["name"]) for each in features)
         with EngineClient(self.url, self.title) as client:
@@ -93,6 +118,25 @@ class OpenSearchEngine:
                 index.require_answer(model, _search(model, words, {"match_all": {}}))
                 with self._model_on_fields(client, export, model) as model_on_fields:
                     return index.scores(lambda rows: _search(model_on_fields, {}, rows))
+
+    def _fuse(self, export: ExportFolder) -> Doubles:
+        """Search for the documents of each golden query by all lists."""
+        golden = export.golden_rows()
+        assert golden.offsets is not None  # those of a fusion have queries
+        depth = export.read_json(SEARCH)["query"]["hybrid"]["pagination_depth"]
+        with EngineClient(self.url, self.title) as client:
+            pipeline = uploaded_name(export, self.title, partial(self._has_pipeline, client))
+
+            def search(rows: dict[str, Any]) -> dict[str, Any]:
+                queries = [
+                    {"bool": {"filter": [rows], "must": [field_value(name)]}}
+                    for name in export.engine_names
+                ]
+                hybrid = {"queries": queries, "pagination_depth": depth}
+                return {"query": {"hybrid": hybrid}, "search_pipeline": pipeline}
+
+            with GoldenIndex(client, export.engine_names, golden.values) as index:
+                return index.scores(search, golden.offsets)
 
     @contextmanager
     def _model_on_fields(
@@ -134,21 +178,33 @@ class OpenSearchEngine:
     def stored(self) -> StoredModels:
         """Return what Podium has put there."""
         with EngineClient(self.url, self.title) as client:
+            indices = golden_indices(client)
+            pipelines = self._pipelines(client)
+            if pipelines and not self._has_store(client):
+                return StoredModels(dict.fromkeys(pipelines), {}, tuple(indices))
             self._require_store(client)
             models = self._listed(client, "model", "model.feature_set.name")
             sets = self._listed(client, "featureset")
-            indices = golden_indices(client)
         with expected_form(self.title):
             used_by = {str(each["name"]): each["model"]["feature_set"]["name"] for each in models}
             names = [str(each["name"]) for each in sets]
         users = defaultdict(list)
         for model, feature_set in used_by.items():
             users[feature_set].append(model)
+        used_by_version: dict[str, str | None] = dict.fromkeys(pipelines)
+        used_by_version |= {name: used_by[name] for name in used_by if VERSION.fullmatch(name)}
         return StoredModels(
-            {name: used_by[name] for name in sorted(used_by) if VERSION.fullmatch(name)},
+            dict(sorted(used_by_version.items())),
             {name: tuple(sorted(users[name])) for name in sorted(names) if is_feature_set(name)},
             tuple(sorted({*filter(is_leftover, [*used_by, *names]), *indices})),
         )
+
+    def _pipelines(self, client: EngineClient) -> list[str]:
+        """Return the versions of fusions; none where the server has no search pipelines."""
+        status, answer = client.request("GET", "_search/pipeline", allowed=(400, 404, 405))
+        if status != 200 or not isinstance(answer, dict):
+            return []
+        return sorted(filter(VERSION.fullmatch, answer))
 
     def _listed(self, client: EngineClient, kind: str, *fields: str) -> list[Any]:
         columns = ",".join(f"hits.hits._source.{each}" for each in ("name", *fields))
@@ -174,11 +230,18 @@ class OpenSearchEngine:
         sltr = {"sltr": {"model": version, "params": PARAMETERS}}
         rescore = {"query": {"query_weight": 0, "rescore_query": sltr}}
         with EngineClient(self.url, self.title) as client:
-            return write_reference(client, safe_name(name), seen, version, rescore)
+            status, answer = client.request("GET", f"_scripts/{version}", allowed=(404,))
+            with expected_form(self.title):
+                own = answer["script"]["source"] if status == 200 else None
+            return write_reference(client, safe_name(name), seen, version, rescore, own)
 
     def delete(self, name: str) -> None:
         """Delete a version, a feature set or a leftover."""
         with EngineClient(self.url, self.title) as client:
+            if VERSION.fullmatch(name) and self._has_pipeline(client, name):
+                client.request("DELETE", f"_search/pipeline/{safe_name(name)}", allowed=(404,))
+                client.request("DELETE", f"_scripts/{safe_name(name)}", allowed=(404,))
+                return
             if not is_feature_set(name):
                 client.request("DELETE", f"_ltr/_model/{safe_name(name)}", allowed=(404,))
             if not VERSION.fullmatch(name):
@@ -192,8 +255,7 @@ class OpenSearchEngine:
 
     def _require_store(self, client: EngineClient) -> None:
         """Create the plugin's store, if there is none."""
-        status, store = client.request("GET", "_ltr", allowed=(400, 404, 405))
-        if status == 200 and isinstance(store, dict) and store.get("stores"):
+        if self._has_store(client):
             return
         status, _ = client.request("PUT", "_ltr", allowed=(400, 405))
         if status not in (200, 201):
@@ -201,6 +263,10 @@ class OpenSearchEngine:
                 f"{self.title} has no learning-to-rank plugin",
                 hint="Install the plugin of the server's version.",
             )
+
+    def _has_store(self, client: EngineClient) -> bool:
+        status, store = client.request("GET", "_ltr", allowed=(400, 404, 405))
+        return status == 200 and isinstance(store, dict) and bool(store.get("stores"))
 
 
 def stored_features(answer: Any) -> dict[str, Any]:
