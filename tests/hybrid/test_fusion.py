@@ -186,9 +186,9 @@ def test_weights_of_each_query():
     assert scores.argsort().tolist() == [1, 2, 0, 3] or scores.round(3).tolist() == [
         1.0, 0.001, 0.001, 1.0,
     ]  # fmt: skip
-    per_query = QueryWeights(("words",), (2.0,), (1.0,), ((0.0,), (math.log(3),)))
-    weights = per_query.weights((0.5, 0.5), [[2.0], [3.0], [NAN]])
-    np.testing.assert_allclose(weights, [[0.5, 0.5], [0.25, 0.75], [0.5, 0.5]])
+    per_query = QueryWeights(("words",), (2.0,), (1.0,), ((-0.25,), (0.25,)))
+    weights = per_query.weights((0.5, 0.5), [[2.0], [3.0], [NAN], [9.0]])
+    np.testing.assert_allclose(weights, [[0.5, 0.5], [0.25, 0.75], [0.5, 0.5], [0.0, 1.0]])
 
 
 def test_runs_are_fused_by_name():
@@ -200,7 +200,7 @@ def test_runs_are_fused_by_name():
     assert scores == pytest.approx({"a": 0.25, "b": 0.75025, "c": 0.75})
     with pytest.raises(DataError, match="no list 'dense'"):
         fusion.rank({"bm25": first})
-    per_query = QueryWeights(("words",), (2.0,), (1.0,), ((0.0,), (math.log(3),)))
+    per_query = QueryWeights(("words",), (2.0,), (1.0,), ((-0.25,), (0.25,)))
     chosen = Fusion(("bm25", "dense"), per_query=per_query)
     fused = chosen.rank({"bm25": first, "dense": second}, query_features={"q": [3.0]})
     scores = dict(zip(fused.document_ids.to_pylist(), fused.scores.round(4), strict=True))
@@ -211,7 +211,7 @@ def test_runs_are_fused_by_name():
     "fusion",
     [
         Fusion(("bm25", 'dense "v2" ü\\')),
-        Fusion(("a", "b", "c"), "rank", "rrf", (1, 2, 3), 20, 50),
+        Fusion(("a", "b", "c"), "rank", "rrf", (1, 2, 3), 20, 50, ("c",)),
         Fusion(
             ("a", "b"),
             "none",
@@ -228,6 +228,7 @@ def test_a_file_has_the_same_fusion(fusion, tmp_path):
     assert loaded.lists == fusion.lists
     assert (loaded.normalization, loaded.combination) == (fusion.normalization, fusion.combination)
     assert (loaded.rank_constant, loaded.depth) == (fusion.rank_constant, fusion.depth)
+    assert loaded.columns == fusion.columns
     np.testing.assert_allclose(loaded.weights, fusion.weights, rtol=1e-15)
     loaded.save(tmp_path / "again.toml")
     assert Fusion.load(tmp_path / "again.toml") == Fusion.load(tmp_path / "again.toml")
@@ -256,6 +257,8 @@ def test_a_file_has_the_same_fusion(fusion, tmp_path):
         ("version = 1\nlists = ['a']\nrank_constant = 1.5", "rank_constant"),
         ("version = 1\nlists = ['a']\ndepth = true", "depth"),
         ("version = 1\nlists = ['a']\ndepth = 100000", "depth"),
+        ("version = 1\nlists = ['a']\ncolumns = ['a']", "not all"),
+        ("version = 1\nlists = ['a', 'b']\ncolumns = ['c']", "columns"),
         ("version = 1\nlists = ['a']\ncode = 'x'", "key 'code'"),
         ("version = 1\nlists = ['a']\nper_query = 3", "not a table"),
         ("version = 1\nlists = ['a']\n[per_query]\nfeatures = ['w']", "no means"),
@@ -302,6 +305,16 @@ def test_bad_arguments():
     for weights in ([[1]], [[1, -1]], [[1, NAN]], [[1, 1], [1, 1]]):
         with pytest.raises(DataError, match="query_weights"):
             fuse([[1, 2]], [0, 1], Fusion(("a", "b")), query_weights=weights)
+
+
+def test_columns_are_of_all_documents():
+    run = Rankings.from_columns(["q"] * 3, ["a", "b", "c"], [3.0, 2.0, 1.0])
+    fusion = Fusion(("margin", "bm25"), weights=(1, 3), depth=2, columns=("margin",))
+    fused = fusion.rank({"bm25": run}, columns={"margin": {"c": 5.0, "a": 1.0, "b": 3.0}})
+    scores = dict(zip(fused.document_ids.to_pylist(), fused.scores, strict=True))
+    assert scores == pytest.approx({"a": 0.75025, "b": 0.12575, "c": 0.25})
+    with pytest.raises(DataError, match="no list 'margin'"):
+        fusion.rank({"bm25": run})
 
 
 def test_nothing_to_fuse():

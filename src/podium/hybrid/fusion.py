@@ -52,9 +52,10 @@ _TINY = np.float32(1.4e-45)
 
 @dataclass(frozen=True)
 class QueryWeights:
-    """Weights that depend on the query: ``softmax(log(weights) + coefficients @ features)``.
+    """Weights that depend on the query: ``max(0, weights + coefficients @ features)``.
 
-    A feature's value is ``(value - mean) / scale``; a missing one counts as the mean.
+    A feature's value is ``(value - mean) / scale``; a missing one counts as the mean. A query for
+    which no weight is above 0 has the fixed weights.
 
     Attributes:
         features: The names of the query features.
@@ -78,7 +79,7 @@ class QueryWeights:
             _numbers("coefficients", row, len(self.features), "feature")
 
     def weights(self, fixed: Sequence[float], features: ArrayLike) -> Doubles:
-        """Return the weights of each query: a row for each row of features."""
+        """Return the weights of each query, which sum to 1: a row for each row of features."""
         values = as_numbers(features, np.float64, "query features", dimensions=2)
         if values.shape[1] != len(self.features):
             raise DataError(
@@ -87,9 +88,8 @@ class QueryWeights:
             )
         scaled = (values - np.array(self.means)) / np.array(self.scales)
         scaled[~np.isfinite(scaled)] = 0.0
-        with np.errstate(divide="ignore"):
-            logits = np.log(np.array(fixed)) + scaled @ np.array(self.coefficients).T
-        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+        weights = np.maximum(0.0, np.array(fixed) + scaled @ np.array(self.coefficients).T)
+        weights[weights.sum(axis=1) <= 0] = fixed
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
@@ -111,6 +111,8 @@ class Fusion:
         weights: One for each list, at least 0; they are divided by their sum. Equal by default.
         rank_constant: The constant of ``"rank"``.
         depth: How many documents of each list count; all by default.
+        columns: Which of the lists are numbers of the documents themselves, such as a margin: they
+            are of all documents that any list returned.
         per_query: Weights that depend on the query, instead of the fixed ones.
 
     Example:
@@ -128,6 +130,7 @@ class Fusion:
     weights: tuple[float, ...] = ()
     rank_constant: int = 60
     depth: int | None = None
+    columns: tuple[str, ...] = ()
     per_query: QueryWeights | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -142,6 +145,11 @@ class Fusion:
             )
         object.__setattr__(self, "lists", tuple(self.lists))
         _check_names("lists", self.lists, MOST_LISTS)
+        object.__setattr__(self, "columns", tuple(self.columns))
+        if not set(self.columns) < set(self.lists):
+            raise ArgumentError(
+                f"columns are {self.columns}", hint="Name some of the lists, but not all."
+            )
         count = len(self.lists)
         weights = tuple(self.weights) or (1.0,) * count
         _numbers("weights", weights, count, "list")
@@ -176,6 +184,7 @@ class Fusion:
         self,
         runs: Mapping[str, Rankings | TableSource],
         *,
+        columns: Mapping[str, Mapping[str, float]] | None = None,
         query_features: Mapping[str, Sequence[float]] | None = None,
         name: str = "hybrid",
     ) -> Rankings:
@@ -183,27 +192,43 @@ class Fusion:
 
         Args:
             runs: A run for each list.
+            columns: For each column, the number of each document, by its id.
             query_features: For weights per query: the features of each query, by its id, in the
                 order of ``per_query.features``. A query without them has the fixed weights.
             name: The new run's name.
         """
-        missing = [each for each in self.lists if each not in runs]
+        known: Mapping[str, object] = {**runs, **(columns or {})}
+        missing = [each for each in self.lists if each not in known]
         if missing:
             raise DataError(
                 f"there is no list {missing[0]!r}", hint=f"Give {', '.join(self.lists)}."
             )
-        stacked = stack_runs([as_rankings(runs[each]) for each in self.lists])
+        lists = [each for each in self.lists if each not in self.columns]
+        stacked = stack_runs([as_rankings(runs[each]) for each in lists])
+        documents = stacked.document_ids.to_pylist() if self.columns else []
+        votes = np.empty((len(stacked.votes), len(self.lists)))
+        for at, name in enumerate(self.lists):
+            if name in self.columns:
+                values = (columns or {})[name]
+                votes[:, at] = [values.get(each, np.nan) for each in documents]
+            else:
+                votes[:, at] = stacked.votes[:, lists.index(name)]
         weights = None
         if self.per_query is not None:
             count = len(self.per_query.features)
             empty, known = (np.nan,) * count, query_features or {}
             rows = [known.get(query, empty) for query in stacked.query_ids.to_pylist()]
             weights = self.per_query.weights(self.weights, np.reshape(rows, (len(rows), count)))
-        scores = fuse(stacked.votes, stacked.offsets, self, query_weights=weights)
+        scores = fuse(votes, stacked.offsets, self, query_weights=weights)
         return stacked.rankings(scores, name=name)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fusion as a TOML file that people can read."""
+        with open_write(path, compress=False) as write:
+            write(self.to_toml().encode())
+
+    def to_toml(self) -> str:
+        """Return the text that ``save`` writes."""
         lines = [
             f"# {self}",
             "version = 1",
@@ -215,41 +240,47 @@ class Fusion:
         ]
         if self.depth is not None:
             lines.append(f"depth = {self.depth}")
+        if self.columns:
+            lines.append(f"columns = {_toml(self.columns)}")
         if self.per_query is not None:
             lines.append("\n[per_query]")
             lines += [f"{key} = {_toml(value)}" for key, value in vars(self.per_query).items()]
-        with open_write(path, compress=False) as write:
-            write("\n".join([*lines, ""]).encode())
+        return "\n".join([*lines, ""])
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a fusion that ``save`` wrote, or a person."""
         file = Path(path)
-        hint = "Write it with podium hybrid tune, or as docs/reference/hybrid.md shows."
         try:
-            table = tomllib.loads(read_bounded(file, _MOST_BYTES).decode("utf-8-sig"))
-        except (UnicodeError, ValueError, RecursionError) as error:
-            if isinstance(error, DataError):
-                raise
-            raise DataError(f"is not TOML ({error})", path=file, hint=hint) from error
-        try:
-            if table.pop("version", None) != 1:
-                raise ArgumentError("it is not a fusion of version 1", hint=hint)
-            per_query = table.pop("per_query", None)
-            if per_query is not None:
-                _check_types(per_query, _QUERY_TYPES, _QUERY_TYPES)
-                rows = tuple(tuple(row) for row in per_query.pop("coefficients"))
-                values = {key: tuple(value) for key, value in per_query.items()}
-                per_query = QueryWeights(**values, coefficients=rows)
-            _check_types(table, _TYPES, ("lists",))
-            table = {
-                key: tuple(value) if isinstance(value, list) else value
-                for key, value in table.items()
-            }
-            return cls(**table, per_query=per_query)
+            return cls.from_toml(read_bounded(file, _MOST_BYTES).decode("utf-8-sig"))
+        except UnicodeError as error:
+            raise DataError("is not UTF-8 text", path=file, hint=_WRITTEN_BY) from error
         except (ArgumentError, DataError) as error:
             raise DataError(error.problem, path=file, hint=error.hint) from error
 
+    @classmethod
+    def from_toml(cls, text: str) -> Self:
+        """Return the fusion of a text that ``to_toml`` returned, or a person wrote."""
+        try:
+            table = tomllib.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"is not TOML ({error})", hint=_WRITTEN_BY) from error
+        if table.pop("version", None) != 1:
+            raise ArgumentError("it is not a fusion of version 1", hint=_WRITTEN_BY)
+        per_query = table.pop("per_query", None)
+        if per_query is not None:
+            _check_types(per_query, _QUERY_TYPES, list(_QUERY_TYPES))
+            rows = tuple(tuple(row) for row in per_query.pop("coefficients"))
+            values = {key: tuple(value) for key, value in per_query.items()}
+            per_query = QueryWeights(**values, coefficients=rows)
+        _check_types(table, _TYPES, ("lists",))
+        values = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in table.items()
+        }
+        return cls(**values, per_query=per_query)
+
+
+_WRITTEN_BY = "Write it with podium hybrid tune, or as docs/reference/hybrid.md shows."
 
 _TYPES: dict[str, tuple[type, type | None]] = {
     "lists": (list, str),
@@ -258,6 +289,7 @@ _TYPES: dict[str, tuple[type, type | None]] = {
     "weights": (list, float),
     "rank_constant": (int, None),
     "depth": (int, None),
+    "columns": (list, str),
 }
 _QUERY_TYPES: dict[str, tuple[type, type | None]] = {
     "features": (list, str),
@@ -270,7 +302,7 @@ _QUERY_TYPES: dict[str, tuple[type, type | None]] = {
 def _check_types(
     table: Any,
     types: Mapping[str, tuple[type, type | None]],
-    required: Sequence[str] | Mapping[str, Any],
+    required: Sequence[str],
 ) -> None:
     if not isinstance(table, dict):
         raise ArgumentError("per_query is not a table", hint="Write [per_query].")
@@ -396,6 +428,8 @@ def _fused(
                 "query_weights are not numbers of at least 0, a row for each query",
                 hint="Give one for each list.",
             )
+    depths = np.full(count, fusion.depth or 0)
+    depths[[name in fusion.columns for name in fusion.lists]] = 0
     scores = np.empty((len(table), 1 if combined else count))
     bad = np.zeros(1, np.int64)
     for_each_query(
@@ -403,7 +437,7 @@ def _fused(
             table, starts, np.ascontiguousarray(weights),
             NORMALIZATIONS.index(fusion.normalization),
             COMBINATIONS.index(fusion.combination) if combined else -1,
-            fusion.rank_constant, fusion.depth or 0, scores, bad, first, last,
+            fusion.rank_constant, depths, scores, bad, first, last,
         ),
         starts,
     )  # fmt: skip
@@ -423,7 +457,7 @@ def _fuse_queries(
     normalization: int,
     combination: int,
     rank_constant: int,
-    depth: int,
+    depths: Ints,
     scores: Doubles,
     bad: Ints,
     first: int,
@@ -440,7 +474,7 @@ def _fuse_queries(
     for query in range(first, last):
         begin, end = offsets[query], offsets[query + 1]
         for column in range(lists):
-            count = 0
+            count, depth = 0, depths[column]
             for row in range(begin, end):
                 normalized[row - begin, column] = 0.0
                 score = np.float32(votes[row, column])
