@@ -121,6 +121,8 @@ def test_other_refusals(tmp_path: Path) -> None:
         export_ranker(Fusion(LISTS), "onnx", tmp_path)
     with pytest.raises(ArgumentError, match="weights that depend on the query"):
         export_ranker(Fusion(LISTS, per_query=PER_QUERY), "opensearch", tmp_path)
+    with pytest.raises(ArgumentError, match=r"a number of the documents \(margin\)"):
+        export_ranker(Fusion(("bm25", "margin"), columns=("margin",)), "vespa", tmp_path)
     with pytest.raises(ArgumentError, match=r"6 lists\. Choose the best 5"):
         export_ranker(Fusion(tuple("abcdef")), "opensearch", tmp_path)
     with pytest.raises(ArgumentError, match=r"version 2\.19\. It can from 3\.1 on"):

@@ -64,10 +64,11 @@ def lists_command(
     output.mkdir(parents=True, exist_ok=True)
     for file, run in zip(files, runs, strict=True):
         write_run(run, file)
-        without = len(asked) - run.queries
+        found = len(run.query_ids)
+        without = len(asked) - found
         left_out = f"; {without} have no document" if without else ""
         Console(stderr=True).print(
-            shown(f"Wrote {file}: {run.rows:,} documents of {run.queries} queries{left_out}."),
+            shown(f"Wrote {file}: {run.rows:,} documents of {found} queries{left_out}."),
             soft_wrap=True,
         )
 

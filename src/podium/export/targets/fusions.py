@@ -80,6 +80,11 @@ class FusionTarget(ABC):
                 "weights that depend on the query",
                 "Tune without --per-query, or send each search with weights of its own.",
             )
+        if fusion.columns:
+            self.refuse(
+                f"a number of the documents ({fusion.columns[0]})",
+                "Tune without --column, and let the engine rescore by it.",
+            )
         return self._oldest(fusion)
 
     @abstractmethod
