@@ -10,8 +10,8 @@ import pytest
 
 from podium.data import Rankings
 from podium.errors import ArgumentError, DataError
-from podium.hybrid import Fusion, QueryWeights, fuse, normalize
-from podium.hybrid.fusion import COMBINATIONS, NORMALIZATIONS
+from podium.hybrid import Fusion
+from podium.hybrid.fusion import COMBINATIONS, NORMALIZATIONS, QueryWeights, fuse, normalize
 
 NAN = float("nan")
 F = np.float32

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -27,7 +27,8 @@ from podium.data.frames import first_column
 from podium.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
-    from podium.hybrid import Balance, HybridTuning
+    from podium.hybrid.objectives import Balance
+    from podium.hybrid.tuning import HybridTuning
 
 _WRITERS = (".html", ".md", ".json")
 
@@ -76,12 +77,18 @@ def tune_command(
     conventions: ConventionName = None,
     folds: Annotated[int, typer.Option(help="How many parts of the queries to hold out.")] = 10,
     normalization: Annotated[
-        list[Literal["min-max", "l2", "z-score", "rank", "none"]] | None,
-        typer.Option(help="A normalization to try; repeatable; by default all but none."),
+        list[str] | None,
+        typer.Option(
+            help="A normalization to try: min-max, l2, z-score, rank or none; repeatable; by "
+            "default all but none."
+        ),
     ] = None,
     combination: Annotated[
-        list[Literal["arithmetic", "geometric", "harmonic", "rrf"]] | None,
-        typer.Option(help="A combination to try; repeatable; by default all."),
+        list[str] | None,
+        typer.Option(
+            help="A combination to try: arithmetic, geometric, harmonic or rrf; repeatable; by "
+            "default all."
+        ),
     ] = None,
     depth: Annotated[
         int | None, typer.Option(help="How many documents of each list count; all by default.")
@@ -137,7 +144,8 @@ def tune_command(
     """Choose how to fuse result lists, and measure the gain on queries that chose nothing."""
     with one_line_errors(2 if require else 1):
         from podium.data.preferences import Preferences
-        from podium.hybrid import Balance, Fusion, balance_fusion, tune_fusion
+        from podium.hybrid import Fusion, balance_fusion, tune_fusion
+        from podium.hybrid.objectives import Balance
 
         files = dict(_named(each) for each in lists)
         if len(files) < len(lists):
@@ -335,7 +343,7 @@ def _write(path: str, result: HybridTuning | Balance) -> None:
 
 
 def _print(result: HybridTuning | Balance) -> None:
-    from podium.hybrid import Balance
+    from podium.hybrid.objectives import Balance
     from podium.hybrid.report import (
         FRONTIER,
         HEADINGS,

@@ -1,16 +1,6 @@
-from .fusion import Fusion, QueryWeights, fuse, normalize
-from .objectives import Balance, balance_fusion
+from .fusion import Fusion
+from .objectives import balance_fusion
 from .ranker import HybridRanker
-from .tuning import HybridTuning, tune_fusion
+from .tuning import tune_fusion
 
-__all__ = [
-    "Balance",
-    "Fusion",
-    "HybridRanker",
-    "HybridTuning",
-    "QueryWeights",
-    "balance_fusion",
-    "fuse",
-    "normalize",
-    "tune_fusion",
-]
+__all__ = ["Fusion", "HybridRanker", "balance_fusion", "tune_fusion"]

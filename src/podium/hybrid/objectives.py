@@ -129,6 +129,15 @@ def balance_fusion(
         depth: How many documents of each list count; all by default.
         random_state: The seed of the folds.
         progress: Called with the number of folds done, and all.
+
+    Example:
+        >>> truth = {f"q{number}": {"a": 1, "b": 0, "c": 0} for number in range(60)}
+        >>> run = {query: {"a": 3.0, "b": 2.0, "c": 1.0} for query in truth}
+        >>> margin = {"margin": {"a": 1.0, "b": 2.0, "c": 9.0}}
+        >>> requirement = ["nDCG@2 >= baseline - 20%"]
+        >>> result = balance_fusion(truth, {"bm25": run}, "mean(margin)@2", requirement, margin)
+        >>> result.chosen.gain.mean > 0, round(result.chosen.price.mean, 3)
+        (True, 0.0)
     """
     match = _OBJECTIVE.fullmatch(maximize)
     if match is None:
