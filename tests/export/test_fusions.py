@@ -14,7 +14,7 @@ from podium.export import connect_engine, export_ranker, verify_export
 from podium.export.folder import ExportFolder
 from podium.export.targets.fusions import FUSION_TARGETS
 from podium.export.writing import ExportSettings
-from podium.hybrid import Fusion, QueryWeights
+from podium.hybrid.fusion import Fusion, QueryWeights
 from tests.cli.run_podium import fail, podium
 
 NAN = float("nan")

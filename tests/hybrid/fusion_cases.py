@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from podium.hybrid import Fusion, fuse
+from podium.hybrid.fusion import Fusion, fuse
 from podium.kernels import Doubles
 
 single = np.float32

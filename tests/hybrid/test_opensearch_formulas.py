@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from podium.hybrid import fuse
+from podium.hybrid.fusion import fuse
 from tests.hybrid.fusion_cases import cases, documented
 
 

@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,7 +33,7 @@ from podium.export.folder import (
 )
 from podium.export.targets.base import engine_names, version_number
 from podium.export.targets.fusions import FUSION_TARGETS, FusionRequest, FusionTarget
-from podium.hybrid import Fusion, fuse
+from podium.hybrid.fusion import Fusion, fuse
 from podium.kernels import Doubles, Ints
 from podium.scorers.single_precision import as_single
 
@@ -84,7 +82,7 @@ def write_fusion(
     limits = [*engine.limits(fusion), *_other_orders(engine.title, own, scores, offsets)]
     if engine.unverified:
         limits.append(f"{engine.unverified[0].upper()}{engine.unverified[1:]}.")
-    content = _content(fusion)
+    content = fusion.to_toml().encode()
     manifest = ExportManifest(
         target=engine.name,
         engine_version=number,
@@ -118,12 +116,6 @@ def fusion_findings(export: ExportFolder, written: Fusion) -> list[Finding]:
             text = f"{name} is {getattr(written, name)}, not {getattr(own, name)}"
             findings.append(Finding(text, ()))
     return findings
-
-
-def _content(fusion: Fusion) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="podium-export-") as folder:
-        fusion.save(Path(folder) / FUSION)
-        return (Path(folder) / FUSION).read_bytes()
 
 
 def _by_engine_name(

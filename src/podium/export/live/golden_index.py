@@ -74,9 +74,10 @@ class GoldenIndex:
         Args:
             search: From a query that matches some rows, the search that scores them.
             offsets: Where the rows of each search begin, and their number last; some at a time by
-                default.
+                default. A row that its search does not return has score 0 then.
         """
-        scores = np.full(len(self.values), np.nan)
+        scores = np.full(len(self.values), np.nan if offsets is None else 0.0)
+        partly = offsets is not None
         if offsets is None:
             offsets = np.append(np.arange(0, len(scores), BATCH), len(scores))
         for start, end in pairwise(offsets.tolist()):
@@ -88,7 +89,7 @@ class GoldenIndex:
                 for hit in hits:
                     # What is written in decimal is the nearest single-precision number.
                     scores[hit["_source"][_ROW]] = np.float32(hit["_score"])
-            if len(hits) != end - start:
+            if len(hits) != end - start and not partly:
                 raise DataError(f"{self.client.title} does not return all rows")
         return scores
 

@@ -73,7 +73,16 @@ class OpenSearchEngine:
             require_server_version(client, export)
             if self._has_pipeline(client, version):
                 return
-            client.request("PUT", f"_search/pipeline/{version}", export.read_json(PIPELINE))
+            status, answer = client.request(
+                "PUT", f"_search/pipeline/{version}", export.read_json(PIPELINE), allowed=(400,)
+            )
+            if status == 400 and "Invalid processor type" in json.dumps(answer):
+                raise DataError(
+                    f"{self.title} has no neural-search plugin, which fuses lists",
+                    hint="Install the plugin of the server's version.",
+                )
+            if status == 400:
+                raise DataError(f"{self.title} does not take the pipeline: {str(answer)[:300]}")
             script = {"lang": "mustache", "source": search_template(search)}
             client.request("PUT", f"_scripts/{version}", {"script": script})
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from podium.data.json_lines import parse_json
 from podium.errors import ArgumentError, DataError
 from podium.export.targets.opensearch import field_value
-from podium.hybrid import Fusion, fuse
+from podium.hybrid.fusion import Fusion, fuse
 from podium.kernels import Doubles, Floats, Ints
 from podium.registry import Registry
 
@@ -405,15 +405,15 @@ class SolrFusion(FusionTarget):
         """Write the request: a list's extractor is a query of its own."""
         terms = []
         for name, weight in zip(request.names, request.fusion.weights, strict=True):
-            score = f"query(${name})"
+            score = f"query($list_{name})"
             if request.fusion.normalization == "min-max":
                 score = f"max(scale({score},0,1),0.001)"
-            terms.append(f"if(exists(query(${name})),product({float(weight)!r},{score}),0)")
+            terms.append(f"if(exists(query($list_{name})),product({float(weight)!r},{score}),0)")
         lists = {
-            name: request.extractors.get(name, f"{{!boost b={name}}}{name}:[* TO *]")
+            f"list_{name}": request.extractors.get(name, f"{{!boost b={name}}}{name}:[* TO *]")
             for name in request.names
         }
-        found = " ".join(f"should=${name}" for name in request.names)
+        found = " ".join(f"should=$list_{name}" for name in request.names)
         body = {
             "query": f"{{!func}}sum({','.join(terms)},0)",
             "filter": f"{{!bool {found}}}",
@@ -427,7 +427,7 @@ class SolrFusion(FusionTarget):
         weights, kinds = [], set()
         number = r"([0-9.e+-]+)"
         for name in names:
-            query = re.escape(f"query(${name})")
+            query = re.escape(f"query($list_{name})")
             head = rf"if\(exists\({query}\),product\({number},"
             scaled = re.findall(rf"{head}max\(scale\({query},0,1\),0\.001\)\),0\)", function)
             plain = re.findall(rf"{head}{query}\),0\)", function)
