@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,6 @@ from podium.export.live.http_client import EngineClient, expected_form
 from podium.export.live.search_template import (
     PARAMETERS,
     read_reference,
-    search_template,
     usage,
     write_reference,
 )
@@ -34,6 +34,9 @@ from podium.export.live.versions import (
 from podium.export.targets.fusions import PIPELINE, SEARCH
 from podium.export.targets.opensearch import FEATURES, MODEL, field_value
 from podium.kernels import Doubles
+
+_DESCRIBED = re.compile(r"(?P<live>podium-[\w-]+)(?: before=(?P<previous>podium-[\w-]+))?: ")
+"""How the description of a pipeline begins that searches name: its version, and the one before."""
 
 _MOST_NAMES = 10_000
 """The most names that are listed: engines do not return more results of a search by default."""
@@ -66,9 +69,7 @@ class OpenSearchEngine:
         return version
 
     def _put_pipeline(self, export: ExportFolder, version: str) -> None:
-        """Upload a search pipeline, and a search template that uses it."""
-        search = export.read_json(SEARCH)
-        search["search_pipeline"] = version
+        """Upload a search pipeline, unless it is there."""
         with EngineClient(self.url, self.title) as client:
             require_server_version(client, export)
             if self._has_pipeline(client, version):
@@ -83,12 +84,18 @@ class OpenSearchEngine:
                 )
             if status == 400:
                 raise DataError(f"{self.title} does not take the pipeline: {str(answer)[:300]}")
-            script = {"lang": "mustache", "source": search_template(search)}
-            client.request("PUT", f"_scripts/{version}", {"script": script})
 
     def _has_pipeline(self, client: EngineClient, name: str) -> bool:
-        status, _ = client.request("GET", f"_search/pipeline/{name}", allowed=(404,))
-        return status == 200
+        return self._pipeline(client, name) is not None
+
+    def _pipeline(self, client: EngineClient, name: str) -> dict[str, Any] | None:
+        """Return a search pipeline; None where there is none of that name."""
+        path = f"_search/pipeline/{name}"
+        status, answer = client.request("GET", path, allowed=(400, 404, 405))
+        if status != 200 or answer is None:
+            return None
+        with expected_form(self.title):
+            return dict(answer[name])
 
     def _put_features(self, client: EngineClient, name: str, content: Any) -> None:
         path = f"_ltr/_featureset/{name}"
@@ -230,26 +237,43 @@ class OpenSearchEngine:
         return [each for each in sources if each not in gone]
 
     def reference(self, name: str) -> Reference:
-        """Return what the search template of a name refers to."""
+        """Return what the search template of a name refers to, or a fusion's pipeline of it."""
         with EngineClient(self.url, self.title) as client:
-            return read_reference(client, safe_name(name))
+            pipeline = self._pipeline(client, safe_name(name))
+            if pipeline is None:
+                return read_reference(client, safe_name(name))
+        match = _DESCRIBED.match(str(pipeline.get("description")))
+        if match is None:
+            raise DataError(
+                f"{self.title} has a search pipeline {name!r} that is not Podium's",
+                hint="Export with another --name.",
+            )
+        return Reference(match["live"], match["previous"], pipeline)
 
     def refer(self, name: str, seen: Reference, version: str) -> Reference:
-        """Switch the search template of a name, or write it."""
+        """Switch the search template of a name, or a fusion's pipeline, or write it."""
         sltr = {"sltr": {"model": version, "params": PARAMETERS}}
         rescore = {"query": {"query_weight": 0, "rescore_query": sltr}}
         with EngineClient(self.url, self.title) as client:
-            status, answer = client.request("GET", f"_scripts/{version}", allowed=(404,))
-            with expected_form(self.title):
-                own = answer["script"]["source"] if status == 200 else None
-            return write_reference(client, safe_name(name), seen, version, rescore, own)
+            pipeline = self._pipeline(client, version)
+            if isinstance(seen.state, dict if pipeline is None else str):
+                raise DataError(
+                    f"{name!r} is the name of a {'fusion' if pipeline is None else 'ranker'} there",
+                    hint="Export with another --name.",
+                )
+            if pipeline is None:
+                return write_reference(client, safe_name(name), seen, version, rescore)
+            before = "" if seen.live is None else f" before={seen.live}"
+            fusion = pipeline["description"]
+            content = pipeline | {"description": f"{version}{before}: {fusion}"}
+            client.request("PUT", f"_search/pipeline/{safe_name(name)}", content)
+            return Reference(version, seen.live, content)
 
     def delete(self, name: str) -> None:
         """Delete a version, a feature set or a leftover."""
         with EngineClient(self.url, self.title) as client:
             if VERSION.fullmatch(name) and self._has_pipeline(client, name):
                 client.request("DELETE", f"_search/pipeline/{safe_name(name)}", allowed=(404,))
-                client.request("DELETE", f"_scripts/{safe_name(name)}", allowed=(404,))
                 return
             if not is_feature_set(name):
                 client.request("DELETE", f"_ltr/_model/{safe_name(name)}", allowed=(404,))

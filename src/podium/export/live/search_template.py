@@ -1,8 +1,8 @@
 """A stored search template of OpenSearch or Elasticsearch that names the model of its searches.
 
-Neither has another name for a model, or for a search pipeline. A template is replaced by one
-request, and a search is rendered from the old one or the new one. Its first line has the version
-before, for a rollback; all else may be edited, as long as it names one version.
+Neither has another name for a model. A template is replaced by one request, and a search is
+rendered from the old one or the new one. Its first line has the version before, for a rollback; all
+else may be edited, as long as it names one version.
 """
 
 from __future__ import annotations
@@ -58,22 +58,8 @@ def read_reference(client: EngineClient, name: str) -> Reference:
     return Reference(min(versions), first["previous"], source)
 
 
-def search_template(search: dict[str, Any]) -> str:
-    """Return a search as a template with ``from`` and ``size``; its strings may have parameters."""
-    pages = """\
-  "from": {{#toJson}}from{{/toJson}}{{^from}}0{{/from}},
-  "size": {{#toJson}}size{{/toJson}}{{^size}}10{{/size}},
-"""
-    return "{\n" + pages + json.dumps(search, indent=2).removeprefix("{\n") + "\n"
-
-
 def write_reference(
-    client: EngineClient,
-    name: str,
-    seen: Reference,
-    version: str,
-    rescore: dict[str, Any],
-    own: str | None = None,
+    client: EngineClient, name: str, seen: Reference, version: str, rescore: dict[str, Any]
 ) -> Reference:
     """Switch a template to another version, or write it.
 
@@ -83,15 +69,12 @@ def write_reference(
         seen: What it refers to.
         version: The version to refer to.
         rescore: How the engine rescores by that version, if there is no template yet.
-        own: The template that the version has itself, which is written as it is.
     """
-    first = "{{! podium }}\n" if seen.live is None else f"{{{{! podium previous={seen.live} }}}}\n"
-    if own is not None:
-        body = own
-    elif seen.live is None:
+    if seen.live is None:
         text = json.dumps(rescore)[1:-1].replace(json.dumps(PARAMETERS), PARAMETERS)
-        body = _TEMPLATE.replace("RESCORE", text)
+        first, body = "{{! podium }}\n", _TEMPLATE.replace("RESCORE", text)
     else:
+        first = f"{{{{! podium previous={seen.live} }}}}\n"
         body = _FIRST_LINE.sub("", seen.state, count=1).replace(seen.live, version)
     script = {"lang": "mustache", "source": first + body}
     client.request("PUT", f"_scripts/{name}", {"script": script})
