@@ -10,12 +10,14 @@ import pytest
 
 from podium.data import Rankings, write_run
 from podium.errors import ArgumentError, DataError
-from podium.export import connect_engine, export_ranker, verify_export
+from podium.export import connect_engine, deploy_export, export_ranker, roll_back, verify_export
+from podium.export.deployments import Deployment, delete_stored
 from podium.export.folder import ExportFolder
 from podium.export.targets.fusions import FUSION_TARGETS
 from podium.export.writing import ExportSettings
 from podium.hybrid.fusion import Fusion, QueryWeights
 from tests.cli.run_podium import fail, podium
+from tests.export.pipeline_server import PipelineServer
 
 NAN = float("nan")
 LISTS = ("bm25", "dense v2")
@@ -231,3 +233,48 @@ def test_the_command_refuses(tmp_path: Path, runs: list[str]) -> None:
     assert "is one of the files to read" in fail(
         "export", str(saved), "--to", "solr", "-o", str(tmp_path)
     )
+
+
+def deploy(server: PipelineServer, folder: Path, weights: tuple[float, ...]) -> Deployment:
+    export = export_ranker(
+        Fusion(LISTS, weights=weights), "opensearch", folder, ExportSettings(model_name="shop")
+    )
+    return deploy_export(export, connect_engine("opensearch", server.url, fuses=True))
+
+
+def test_a_pipeline_is_put_switched_and_rolled_back(tmp_path: Path) -> None:
+    with PipelineServer() as server:
+        engine = connect_engine("opensearch", server.url)
+        first = deploy(server, tmp_path / "first", (1, 3))
+        second = deploy(server, tmp_path / "second", (1, 1))
+        assert first.verification.holds
+        assert (first.before, second.before, second.live) == (None, first.live, second.version)
+        assert set(server.pipelines) == {"shop", first.version, second.version}
+        parts = "phase_results_processors"
+        assert server.pipelines["shop"][parts] == server.pipelines[second.version][parts]
+        assert list(engine.stored().versions) == sorted([first.version, second.version])
+        assert roll_back("shop", engine) == first.version
+        assert server.pipelines["shop"][parts] == server.pipelines[first.version][parts]
+        with pytest.raises(ArgumentError, match="searches refer to"):
+            delete_stored(first.version, engine)
+        delete_stored(second.version, engine)
+        assert set(server.pipelines) == {"shop", first.version}
+        assert server.indices == {}
+
+
+def test_searches_keep_their_pipeline_if_golden_queries_score_otherwise(tmp_path: Path) -> None:
+    with PipelineServer() as server:
+        first = deploy(server, tmp_path / "first", (1, 3))
+        server.shift = 1e-6
+        second = deploy(server, tmp_path / "second", (1, 1))
+        assert not second.verification.holds
+        assert second.live == first.live
+        assert second.version in server.pipelines
+
+
+def test_a_pipeline_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
+    with PipelineServer() as server:
+        server.pipelines["shop"] = {"description": "ours", "request_processors": []}
+        with pytest.raises(DataError, match="'shop' that is not Podium's"):
+            deploy(server, tmp_path, (1, 3))
+        assert server.pipelines == {"shop": {"description": "ours", "request_processors": []}}
