@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,10 @@ import pytest
 
 from podium.errors import DataError
 from podium.export import connect_engine, deploy_export, export_ranker
+from podium.export.folder import ExportFolder
 from podium.hybrid import Fusion
+from tests.engines.install import ENGINES, HERE, installed
+from tests.engines.java import java_home
 from tests.engines.servers import OpenSearchServer, Solr9Server
 
 pytestmark = pytest.mark.slow
@@ -60,6 +65,46 @@ def test_solr_fuses_golden_queries(solr_9: Solr9Server, normalization: Any, tmp_
     finally:
         content = {"delete": {"query": "*:*"}}
         httpx2.post(f"{solr_9.core}/update?commit=true", json=content, timeout=60, trust_env=False)
+
+
+def vespa_scores(export: ExportFolder, folder: Path) -> list[float]:
+    """Scores of golden queries by the classes by which Vespa reads and evaluates a profile."""
+    golden, names = export.golden_rows(), export.engine_names
+    assert golden.offsets is not None
+    (folder / "schemas").mkdir()
+    fields = "".join(f"    field {name} type float {{ indexing: attribute }}\n" for name in names)
+    profile = export.read("rank-profile.sd").decode()
+    schema = f"schema rows {{\n  document rows {{\n{fields}  }}\n{profile}}}\n"
+    (folder / "schemas/rows.sd").write_text(schema)
+    lines = ["\t".join(["query", *names])]
+    for query, (begin, end) in enumerate(pairwise(golden.offsets.tolist())):
+        for row in np.nan_to_num(golden.values[begin:end]).tolist():
+            lines.append("\t".join([str(query), *map(repr, row)]))
+    (folder / "rows.tsv").write_text("\n".join(lines))
+    program = HERE / "parsers/VespaFusion.java"
+    command = [java_home(21) / "bin/java", "-XX:TieredStopAtLevel=1",
+               "-cp", f"{ENGINES / 'vespa'}/*", program, folder]  # fmt: skip
+    answer = subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, timeout=500, check=False
+    )
+    lines = [line for line in answer.stdout.splitlines() if line.startswith("score ")]
+    assert len(lines) == len(golden.scores), answer.stderr[-2000:]
+    return [float(line.split()[1]) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("normalization", "combination"),
+    [("min-max", "arithmetic"), ("rank", "rrf"), ("none", "arithmetic")],
+)
+def test_vespas_classes_fuse_golden_queries(
+    normalization: Any, combination: Any, tmp_path: Path
+) -> None:
+    if not installed("vespa") and not os.environ.get("CI"):
+        pytest.skip("needs vespa: run 'make engines'")
+    fusion = Fusion(("bm25", "dense v2"), normalization, combination, (1, 3))
+    export = export_ranker(fusion, "vespa", tmp_path / "export")
+    scores = vespa_scores(export, tmp_path)
+    assert np.abs(np.array(scores) - export.golden_rows().scores).max() <= export.manifest.tolerance
 
 
 def test_opensearch_without_the_plugin_takes_no_fusion(

@@ -298,7 +298,7 @@ class VespaFusion(FusionTarget):
     name = "vespa"
     title = "Vespa"
     tolerance = 1e-12
-    unverified = "unverified live: no registry has a server of Vespa"
+    unverified = "unverified live: no registry has a server of Vespa; its classes that evaluate profiles agree"
 
     def _oldest(self, fusion: Fusion) -> str:
         if fusion.combination in ("geometric", "harmonic"):
