@@ -78,8 +78,8 @@ def vespa_scores(export: ExportFolder, folder: Path) -> list[float]:
     (folder / "schemas/rows.sd").write_text(schema)
     lines = ["\t".join(["query", *names])]
     for query, (begin, end) in enumerate(pairwise(golden.offsets.tolist())):
-        for row in np.nan_to_num(golden.values[begin:end]).tolist():
-            lines.append("\t".join([str(query), *map(repr, row)]))
+        rows = np.nan_to_num(golden.values[begin:end]).tolist()
+        lines += ["\t".join([str(query), *map(repr, row)]) for row in rows]
     (folder / "rows.tsv").write_text("\n".join(lines))
     program = HERE / "parsers/VespaFusion.java"
     command = [java_home(21) / "bin/java", "-XX:TieredStopAtLevel=1",
