@@ -88,6 +88,7 @@ def test_weights_per_query(files):
         (("--column", "margin=text.csv"), "not a column of numbers"),
         (("--column", "margin=judged.qrels"), "not a table"),
         (("--per-query", "empty.csv"), "no features"),
+        (("--per-query", "two.csv"), "query twice"),
         (("-o", "fusion.txt"), "cannot be written"),
         (("-o", "bm25.run"), ""),
         (("--folds", "99"), "folds is 99"),
@@ -99,5 +100,6 @@ def test_what_is_refused(files, options, problem, monkeypatch):
     (files / "twice.csv").write_text("document_id,margin\na,1\na,2\n")
     (files / "text.csv").write_text("document_id,margin\na,cheap\n")
     (files / "empty.csv").write_text("query_id\nq1\n")
+    (files / "two.csv").write_text("query_id,words\nq1,1\nq1,2\n")
     message = fail("hybrid", "tune", "judged.qrels", "bm25.run", "dense.run", *options)
     assert problem in message

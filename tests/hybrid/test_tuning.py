@@ -36,7 +36,7 @@ def collection(queries, weights, *, noise=1.0, seed=0):
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 4, (queries, DOCUMENTS))
     ids = np.repeat([f"q{number}" for number in range(queries)], DOCUMENTS)
-    documents = np.array([f"q{q} d{d}" for q in range(queries) for d in range(DOCUMENTS)])
+    documents = np.array([f"q{q}-d{d}" for q in range(queries) for d in range(DOCUMENTS)])
     truth = Judgments.from_columns(ids, documents, labels.ravel().astype(np.float32))
     runs = {}
     for number, weight in enumerate(weights):
@@ -106,14 +106,17 @@ def test_the_better_list_gets_more_weight_and_noise_none():
     assert set(means) == {CHOICE, RRF, EQUAL, SINGLE, GRID}
 
 
-def test_equal_lists_get_a_simple_fusion():
-    """Where nothing is to be gained, what has no weights is chosen nearly always."""
-    simple = 0
-    for seed in range(8):
-        truth, runs, _ = collection(30, (1.0, 1.0), seed=seed)
-        fusion = Chooser(JudgedLists.of(truth, runs, "nDCG@10", None)).choice(np.arange(30))
-        simple += fusion.weights in ((0.5, 0.5), (1.0, 0.0), (0.0, 1.0))
-    assert simple >= 5
+def test_where_nothing_is_to_be_gained_little_is_lost():
+    """What 30 queries of equally good lists choose is about as good on new ones as RRF."""
+    truth, runs, _ = collection(400, (1.0, 1.0), seed=1)
+    judged = JudgedLists.of(truth, runs, "nDCG@10", None)
+    chooser = Chooser(judged)
+    losses = []
+    for first in range(0, 180, 30):
+        fusion = chooser.choice(np.arange(first, first + 30))
+        losses.append((judged.values(chooser.rrf) - judged.values(fusion))[200:].mean())
+    assert np.mean(losses) < 0.01
+    assert max(losses) < 0.03
 
 
 def test_optimism_is_that_of_the_same_queries():
@@ -251,7 +254,7 @@ def test_too_little_is_refused():
         tune_fusion(truth, {"a": runs["list0"]})
     with pytest.raises(ArgumentError, match="folds is 13"):
         tune_fusion(truth, runs, folds=13)
-    few = as_judgments({"q1": {"q1 d1": 1}})
+    few = as_judgments({"q1": {"q1-d1": 1}})
     with pytest.raises(DataError, match="1 queries"):
         tune_fusion(few, runs)
     with pytest.raises(ArgumentError, match="no form"):
@@ -329,7 +332,7 @@ def test_requirements_hold_on_new_queries():
     truth, runs, margin = collection(queries, (1.5,), seed=9)
     labels = np.array(truth.labels).reshape(queries, DOCUMENTS)
     order = truth.document_ids.to_pylist()
-    scores = np.array([as_dict(runs["list0"])[d.split()[0]].get(d, np.nan) for d in order])
+    scores = np.array([as_dict(runs["list0"])[d.split("-")[0]].get(d, np.nan) for d in order])
     columns = np.column_stack([scores, [margin[d] for d in order]])
     offsets = np.arange(queries + 1) * DOCUMENTS
 

@@ -294,7 +294,10 @@ def _query_features(
     if not chosen:
         raise DataError("has no features", path=path, hint="Add columns of numbers.")
     rows = np.column_stack([_number_column(table, each, path) for each in chosen])
-    return dict(zip(map(str, column.to_pylist()), rows.tolist(), strict=True)), chosen
+    features = dict(zip(map(str, column.to_pylist()), rows.tolist(), strict=True))
+    if len(features) < len(rows):
+        raise DataError("has a query twice", path=path, hint="Keep one row for each query_id.")
+    return features, chosen
 
 
 def _number_column(table: Any, name: str, path: str) -> Any:
