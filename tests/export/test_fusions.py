@@ -185,6 +185,19 @@ def test_ranks_and_sums_of_other_engines() -> None:
         assert scores(target, plain, votes) == [2.25, 3.25, 2.75, 0]
 
 
+def test_lists_get_names_that_the_engine_takes(tmp_path: Path) -> None:
+    for lists in (("max", "dense"), ("a", "a_or_absent"), ("a-b", "a b"), ("3", "if")):
+        export = export_ranker(Fusion(lists), "vespa", tmp_path)
+        assert export.engine_names in (["f1", "f2"], ["f3", "f2"])
+        assert verify_export(tmp_path).holds
+    assert export_ranker(Fusion(("max", "b")), "solr", tmp_path).engine_names == ["max", "b"]
+
+
+def test_vespa_has_no_document_of_a_score_of_0_or_less() -> None:
+    fusion = Fusion(("a",), "rank", "rrf", rank_constant=1)
+    assert scores("vespa", fusion, [[2], [-1], [0], [3]]) == [round(1 / 3, 6), 0, 0, 0.5]
+
+
 def test_only_the_first_documents_of_a_list_count() -> None:
     fusion = Fusion(("a",), "none", depth=2)
     for target in ("elasticsearch", "vespa"):

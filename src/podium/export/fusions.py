@@ -71,7 +71,8 @@ def write_fusion(
     number = engine_version or oldest
     if version_number(number) < version_number(oldest):
         engine.refuse(f"this in version {number}", f"It can from {oldest} on.")
-    names = engine_names(fusion.lists)
+    functions = {f"{name}_or_absent" for name in fusion.lists}  # of Vespa's profile
+    names = engine_names(fusion.lists, engine.reserved_names | functions)
     request = FusionRequest(
         fusion, names, model_name, number, _by_engine_name(extractors or {}, fusion.lists, names)
     )

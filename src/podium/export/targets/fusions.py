@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from podium.data.json_lines import parse_json
 from podium.errors import ArgumentError, DataError
 from podium.export.targets.opensearch import field_value
+from podium.export.targets.vespa import Vespa
 from podium.hybrid.fusion import Fusion, fuse
 from podium.kernels import Doubles, Floats, Ints
 from podium.registry import Registry
@@ -70,6 +71,8 @@ class FusionTarget(ABC):
     title: ClassVar[str]
     tolerance: ClassVar[float] = 0.0
     """The largest difference of a score, as a share of the largest score, by rounding."""
+    reserved_names: ClassVar[frozenset[str]] = frozenset()
+    """Names that no list may have there."""
     unverified: ClassVar[str] = ""
     """What no engine in Podium's tests has confirmed, in words."""
 
@@ -298,7 +301,8 @@ class VespaFusion(FusionTarget):
     name = "vespa"
     title = "Vespa"
     tolerance = 1e-12
-    unverified = "unverified live: no registry has a server of Vespa; its classes that evaluate profiles agree"
+    reserved_names = Vespa.reserved_names | {"if", "max", "normalize_linear", "reciprocal_rank"}
+    unverified = "unverified live: no registry has a server of Vespa (its classes were compared)"
 
     def _oldest(self, fusion: Fusion) -> str:
         if fusion.combination in ("geometric", "harmonic"):
@@ -377,7 +381,8 @@ class VespaFusion(FusionTarget):
                 return np.maximum(0.001, 0.5 + scale * (values - middle))
             return values
 
-        return _weighted_sums(fusion, fusion.weights, votes, offsets, normalized, np.float64)
+        found = np.where(votes > 0, votes, np.nan)
+        return _weighted_sums(fusion, fusion.weights, found, offsets, normalized, np.float64)
 
     def limits(self, fusion: Fusion) -> tuple[str, ...]:
         """Return how the normalizers differ."""
