@@ -12,6 +12,7 @@ import typer
 from podium.cli.app import App
 from podium.cli.evaluate import ConventionName, Truth, resolved
 from podium.cli.failing import one_line_errors
+from podium.cli.hybrid_lists import lists_command
 from podium.cli.options import JsonOutput
 from podium.cli.outputs import require_other_file
 from podium.cli.printing import print_facts, print_notes, print_table
@@ -54,6 +55,9 @@ ColumnTables = Annotated[
 @app.callback()
 def _hybrid() -> None:
     """One ranking of several result lists, with weights chosen on judged queries."""
+
+
+app.command("lists")(lists_command)
 
 
 @app.command("tune")
