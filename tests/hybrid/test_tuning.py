@@ -120,7 +120,7 @@ def test_where_nothing_is_to_be_gained_little_is_lost():
 
 
 def test_optimism_is_that_of_the_same_queries():
-    """Of lists of pure noise, the grid's best looks better in-sample than it is."""
+    """The grid's best of lists of pure noise looks better in-sample than it is."""
     optimism = []
     for seed in range(6):
         truth, runs, _ = collection(20, (0.0, 0.0, 0.0), seed=seed)
@@ -327,7 +327,7 @@ def test_the_objective_is_a_mean_over_the_first_documents():
 
 
 def test_requirements_hold_on_new_queries():
-    """Of samples from a large collection, few ship what breaks the requirement on all of it."""
+    """Few samples from a large collection ship what breaks the requirement on all of it."""
     queries, sample, splits = 3000, 150, 25
     truth, runs, margin = collection(queries, (1.5,), seed=9)
     labels = np.array(truth.labels).reshape(queries, DOCUMENTS)
