@@ -68,19 +68,27 @@ def test_margin_under_requirements(files):
 
 
 def test_weights_per_query(files):
-    printed = succeed(
+    done = podium(
         "hybrid", "tune", files / "judged.qrels", files / "bm25.run", files / "dense.run",
         "--folds", 3, "--per-query", files / "queries.csv",
     )  # fmt: skip
-    assert "do not ship" in printed
-    assert "queries without features\t1" in printed
+    assert done.returncode == 0
+    assert b"do not ship" in done.stdout
+    assert done.stderr == b"Warning: 1 queries without features.\n"
+
+
+def test_an_error_is_not_a_requirement_that_is_not_shown(files):
+    done = podium(
+        "hybrid", "tune", files / "judged.qrels", files / "bm25.run", "--require", "RR > baseline"
+    )
+    assert done.returncode == 2
+    assert b"--maximize" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
         (("--maximize", "mean(margin)@5"), "--require"),
-        (("--require", "RR > baseline"), "--maximize"),
         (("--slices", "queries.csv"), "--slices is of --maximize"),
         (("--column", "catalogue.csv"), "NAME=TABLE"),
         (("--column", "price=catalogue.csv"), "no column 'price'"),
