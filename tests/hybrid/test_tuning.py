@@ -405,3 +405,11 @@ def test_a_ranker(tmp_path):
     assert pair.contributions.sum() == pytest.approx(pair.difference, abs=1e-6)
     with pytest.raises(ArgumentError, match="lists of a query"):
         ranker.fitted_model()
+
+
+def test_equal_results_have_no_interval():
+    truth, runs, _ = collection(12, (1.0, 1.0))
+    same = {"first": runs["list0"], "second": runs["list0"]}
+    text = hybrid_document(tune_fusion(truth, same, folds=2)).as_markdown()
+    assert "nan" not in text
+    assert "-0.0000" not in text

@@ -87,9 +87,10 @@ class Balance:
         if self.chosen is None:
             return f"No share of {self.column} is shown to meet the requirements: it is left out."
         gain, price = self.chosen.gain, self.chosen.price
+        ends = f" ({gain.low:+.4g} to {gain.high:+.4g})" if np.isfinite(gain.low) else ""
         return (
-            f"A share of {self.chosen.share:g} for {self.column}: {gain.mean:+.4g} "
-            f"({gain.low:+.4g} to {gain.high:+.4g}) for {price.mean:+.4f} {self.measure!r}."
+            f"A share of {self.chosen.share:g} for {self.column}: {gain.mean:+.4g}{ends} for "
+            f"{price.mean:+.4f} {self.measure!r}."
         )
 
 

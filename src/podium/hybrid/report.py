@@ -55,10 +55,11 @@ def verdict(result: HybridTuning | Balance) -> str:
     best = max(others, key=lambda each: each.held_out * _sign(result))
     assert best.gain is not None
     behind = result.behind()
+    mean, low, high = _ends(best.gain)
+    gain = mean if low == "-" else f"{mean} ({low} to {high})"
     return (
         f"{result.fusion}. {row.held_out:.4f} {result.measure!r} on held-out queries, "
-        f"{best.gain.mean:+.4f} ({best.gain.low:+.4f} to {best.gain.high:+.4f}) against "
-        f"{best.name}, the best of the others"
+        f"{gain} against {best.name}, the best of the others"
         + (f"; significantly behind {', '.join(behind)}." if behind else ".")
     )
 

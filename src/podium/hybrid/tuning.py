@@ -239,7 +239,8 @@ def _row(comparison: Comparison, judged: JudgedLists, name: str, fusion: Fusion)
     outcome = comparison.against_baseline[measure][name]
     other = outcome.difference  # of the other one from the choice: the gain is its negative
     gain = replace(
-        other, mean=-other.mean, low=-other.high, high=-other.low, effect=-other.effect,
+        other, mean=0.0 - other.mean, low=0.0 - other.high, high=0.0 - other.low,
+        effect=0.0 - other.effect,
         wins=other.losses, losses=other.wins,
     )  # fmt: skip
     return Row(name, fusion, in_sample, held_out, gain, outcome.corrected[comparison.test])
