@@ -78,7 +78,8 @@ def nearest_list(
     document_vectors, query_vectors = _matrix("documents", documents), _matrix("queries", queries)
     if len(query_vectors) and document_vectors.shape[1] != query_vectors.shape[1]:
         raise DataError(
-            f"documents have vectors of {document_vectors.shape[1]} numbers, queries of {query_vectors.shape[1]}",
+            f"documents have vectors of {document_vectors.shape[1]} numbers, queries of "
+            f"{query_vectors.shape[1]}",
             hint="Embed both with one model.",
         )
     document_ids, query_ids = list(documents), list(queries)
