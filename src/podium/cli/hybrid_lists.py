@@ -49,8 +49,7 @@ def lists_command(
 
     files = [output / "bm25.run", *([] if encoder is None else [output / "dense.run"])]
     for file in files:
-        for given in (documents, queries):
-            require_other_file(str(file), given)
+        require_other_file(str(file), documents, queries)
     texts, asked = _texts(documents), _texts(queries)
     runs = [lexical_list(texts, asked, depth=depth)]
     if encoder is not None:
@@ -64,11 +63,11 @@ def lists_command(
     output.mkdir(parents=True, exist_ok=True)
     for file, run in zip(files, runs, strict=True):
         write_run(run, file)
-        found = len(run.query_ids)
-        without = len(asked) - found
+        answered = len(run.query_ids)
+        without = len(asked) - answered
         left_out = f"; {without} have no document" if without else ""
         Console(stderr=True).print(
-            shown(f"Wrote {file}: {run.rows:,} documents of {found} queries{left_out}."),
+            shown(f"Wrote {file}: {run.rows:,} documents of {answered} queries{left_out}."),
             soft_wrap=True,
         )
 

@@ -75,27 +75,28 @@ def nearest_list(
         (['b'], [0.8])
     """
     _check(len(documents), depth)
-    corpus, wanted = _matrix("documents", documents), _matrix("queries", queries)
-    if len(wanted) and corpus.shape[1] != wanted.shape[1]:
+    document_vectors, query_vectors = _matrix("documents", documents), _matrix("queries", queries)
+    if len(query_vectors) and document_vectors.shape[1] != query_vectors.shape[1]:
         raise DataError(
-            f"documents have vectors of {corpus.shape[1]} numbers, queries of {wanted.shape[1]}",
+            f"documents have vectors of {document_vectors.shape[1]} numbers, queries of "
+            f"{query_vectors.shape[1]}",
             hint="Embed both with one model.",
         )
     document_ids, query_ids = list(documents), list(queries)
     rows = []
-    for start in range(0, len(wanted), _QUERIES):
-        block = wanted[start : start + _QUERIES]
+    for start in range(0, len(query_vectors), _QUERIES):
+        block = query_vectors[start : start + _QUERIES]
         scores = np.empty((len(block), 0), np.float32)
-        found = np.empty((len(block), 0), np.int64)
-        for first in range(0, len(corpus), _DOCUMENTS):
-            products = block @ corpus[first : first + _DOCUMENTS].T
+        nearest = np.empty((len(block), 0), np.int64)
+        for first in range(0, len(document_vectors), _DOCUMENTS):
+            products = block @ document_vectors[first : first + _DOCUMENTS].T
             numbers = np.broadcast_to(np.arange(first, first + products.shape[1]), products.shape)
             scores = np.concatenate([scores, products], axis=1)
-            found = np.concatenate([found, numbers], axis=1)
+            nearest = np.concatenate([nearest, numbers], axis=1)
             best = np.stack([_first(each, depth) for each in scores])
             scores = np.take_along_axis(scores, best, axis=1)
-            found = np.take_along_axis(found, best, axis=1)
-        for query, each, values in zip(query_ids[start:], found, scores, strict=False):
+            nearest = np.take_along_axis(nearest, best, axis=1)
+        for query, each, values in zip(query_ids[start:], nearest, scores, strict=False):
             rows += [
                 (query, document_ids[number], value)
                 for number, value in zip(each.tolist(), values.tolist(), strict=True)

@@ -381,8 +381,8 @@ class VespaFusion(FusionTarget):
                 return np.maximum(0.001, 0.5 + scale * (values - middle))
             return values
 
-        found = np.where(votes > 0, votes, np.nan)
-        return _weighted_sums(fusion, fusion.weights, found, offsets, normalized, np.float64)
+        positive = np.where(votes > 0, votes, np.nan)
+        return _weighted_sums(fusion, fusion.weights, positive, offsets, normalized, np.float64)
 
     def limits(self, fusion: Fusion) -> tuple[str, ...]:
         """Return how the normalizers differ."""
@@ -418,10 +418,10 @@ class SolrFusion(FusionTarget):
             f"list_{name}": request.extractors.get(name, f"{{!boost b={name}}}{name}:[* TO *]")
             for name in request.names
         }
-        found = " ".join(f"should=$list_{name}" for name in request.names)
+        clauses = " ".join(f"should=$list_{name}" for name in request.names)
         body = {
             "query": f"{{!func}}sum({','.join(terms)},0)",
-            "filter": f"{{!bool {found}}}",
+            "filter": f"{{!bool {clauses}}}",
             "params": lists,
         }
         return {_REQUEST: _json(body)}
