@@ -22,12 +22,12 @@ from podium.data import Judgments, Rankings, read_pairs
 from podium.data.preferences import Preferences
 from podium.data.sources import as_judgments, as_rankings
 from podium.export.texts import encoder_graph
-from podium.hybrid import Fusion, balance_fusion, tune_fusion
+from podium.hybrid import Fusion
 from podium.hybrid.fusion import fuse
 from podium.hybrid.lists import lexical_list, nearest_list
-from podium.hybrid.objectives import SHARES
+from podium.hybrid.objectives import SHARES, balance_fusion
 from podium.hybrid.report import verdict
-from podium.hybrid.tuning import HybridTuning, JudgedLists, held_out_parts
+from podium.hybrid.tuning import HybridTuning, JudgedLists, held_out_parts, tune_fusion
 from podium.kernels import Doubles
 from podium.measures import evaluate
 from podium.measures.comparison.statistics import holm, paired_difference
@@ -95,7 +95,7 @@ def _collections(report: Report, quick: bool) -> Iterator[tuple[str, dict[str, R
     targets: Targets = {"grades": ("nDCG@10", grades)}
     for number, (set_name, chosen) in enumerate(sets.items()):
         if not quick or number == 0:
-            targets["preferences"] = ("kNDCG(k=10)@10", human)
+            targets["preferences"] = ("ppref", human)
         else:
             targets.pop("preferences")
         yield f"DL21, {set_name}", {name: runs[name] for name in chosen}, targets

@@ -11,9 +11,10 @@ from podium.data import Judgments, Rankings
 from podium.data.preferences import Preferences
 from podium.data.sources import as_judgments
 from podium.errors import ArgumentError, DataError
-from podium.hybrid import Fusion, HybridRanker, balance_fusion, tune_fusion
+from podium.hybrid import Fusion
 from podium.hybrid.fusion import fuse
-from podium.hybrid.objectives import SHARES
+from podium.hybrid.objectives import SHARES, balance_fusion
+from podium.hybrid.ranker import HybridRanker
 from podium.hybrid.report import frontier_rows, hybrid_document, hybrid_json, tuning_rows
 from podium.hybrid.tuning import (
     CHOICE,
@@ -24,6 +25,7 @@ from podium.hybrid.tuning import (
     Chooser,
     JudgedLists,
     held_out_parts,
+    tune_fusion,
 )
 from podium.measures import evaluate
 from podium.rankers import load_ranker

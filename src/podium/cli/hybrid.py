@@ -70,7 +70,7 @@ def tune_command(
         typer.Option(
             "--measure",
             "-m",
-            help="What to choose for; nDCG@10, of preferences kNDCG(k=10)@10.",
+            help="What to choose for; nDCG@10, of preferences ppref.",
             show_default=False,
         ),
     ] = None,
@@ -144,8 +144,9 @@ def tune_command(
     """Choose how to fuse result lists, and measure the gain on queries that chose nothing."""
     with one_line_errors(2 if require else 1):
         from podium.data.preferences import Preferences
-        from podium.hybrid import Fusion, balance_fusion, tune_fusion
-        from podium.hybrid.objectives import Balance
+        from podium.hybrid import Fusion
+        from podium.hybrid.objectives import Balance, balance_fusion
+        from podium.hybrid.tuning import tune_fusion
 
         files = dict(_named(each) for each in lists)
         if len(files) < len(lists):
@@ -179,7 +180,7 @@ def tune_command(
             judged = reading.truth(truth, list(files.values()))
             runs = {name: reading.rankings(path) for name, path in files.items()}
             numbers = {name: _read_column(path, name) for name, path in tables.items()}
-            default = "kNDCG(k=10)@10" if isinstance(judged, Preferences) else "nDCG@10"
+            default = "ppref" if isinstance(judged, Preferences) else "nDCG@10"
             (chosen,), rules = resolved([measure or default], conventions)
             common: dict[str, Any] = {
                 "measure": chosen, "conventions": rules, "folds": folds, "columns": numbers,

@@ -1,4 +1,7 @@
-"""Hybrid search: several result lists become one, with weights chosen on judgments."""
+"""Hybrid search: several result lists become one, with weights chosen on judgments.
+
+``tuning``, ``objectives`` and ``ranker`` choose the weights.
+"""
 
 import lazy_loader
 

@@ -32,7 +32,7 @@ _OBJECTIVE = re.compile(r"\s*mean\(\s*([^()]{1,200}?)\s*\)\s*@\s*([1-9]\d{0,3})\
 
 
 @dataclass(frozen=True)
-class Share:
+class ColumnShare:
     """What a share of the weight for the column does on held-out queries.
 
     Attributes:
@@ -77,8 +77,8 @@ class Balance:
     depth: int
     measure: Measure
     baseline: tuple[float, float]
-    shares: tuple[Share, ...]
-    chosen: Share | None
+    shares: tuple[ColumnShare, ...]
+    chosen: ColumnShare | None
     counts: Mapping[str, int]
 
     @property
@@ -183,7 +183,7 @@ def balance_fusion(
         scores[0.0] = judged.scores(_of_lists(baseline, judged))
     first = judged.rankings(scores[0.0], judged.usable, "baseline")
     before = _objective(judged, numbers, scores[0.0], top)
-    shares: list[Share] = []
+    shares: list[ColumnShare] = []
     values = (float("nan"), float("nan"))
     for share in SHARES:
         name = f"{column} {share:g}"
@@ -201,7 +201,9 @@ def balance_fusion(
         price = comparison.against_baseline[judged.measure][name].difference
         gain = paired_difference(after[both], before[both], random_state=random_state)
         shares.append(
-            Share(share, float(after[both].mean()), gain, summaries[name].mean, price, decision)
+            ColumnShare(
+                share, float(after[both].mean()), gain, summaries[name].mean, price, decision
+            )
         )
         values = float(before[both].mean()), summaries["baseline"].mean
     shown = [each for each in shares if each.shown]

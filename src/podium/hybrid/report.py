@@ -13,11 +13,12 @@ from podium.measures.comparison.statistics import Difference
 from podium.reports.charts import COLORS, Line, line_chart
 from podium.reports.document import ReportDocument, ReportSection
 
-HEADINGS = ("chosen by", "held out", "in sample", "optimism", "choice gains", "low", "high", "p")
+HEADINGS = ("chosen by", "held out", "in sample", "optimism", "gain", "low", "high", "p")
 FRONTIER = ("share", "objective", "gain", "low", "high", "measure", "price", "low", "high", "shown")
 
 HELD_OUT = (
-    "held out: the mean over queries that chose nothing; in sample: over those that chose. "
+    "held out: the mean over queries that chose nothing; in sample: over those that chose; "
+    "gain: of the choice. "
     "Intervals are 95 %, p is Holm-corrected; neither knows how the choice varies with the queries."
 )
 

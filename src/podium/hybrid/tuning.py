@@ -41,7 +41,7 @@ from podium.measures.inputs import Inputs, fixed, inputs_of
 from podium.measures.presets import resolve_measures
 from podium.measures.registry import Measure
 
-CHOICE = "Podium's choice"
+CHOICE = "choice"
 RRF = "RRF 60"
 EQUAL = "equal weights"
 SINGLE = "best single list"
