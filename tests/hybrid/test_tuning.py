@@ -15,7 +15,13 @@ from podium.hybrid import Fusion
 from podium.hybrid.fusion import fuse
 from podium.hybrid.objectives import SHARES, balance_fusion
 from podium.hybrid.ranker import HybridRanker
-from podium.hybrid.report import frontier_rows, hybrid_document, hybrid_json, tuning_rows
+from podium.hybrid.report import (
+    frontier_rows,
+    hybrid_document,
+    hybrid_json,
+    tuning_rows,
+    warnings,
+)
 from podium.hybrid.tuning import (
     CHOICE,
     EQUAL,
@@ -328,13 +334,15 @@ def test_the_objective_is_a_mean_over_the_first_documents():
     assert result.baseline[0] == pytest.approx(np.mean(expected), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_requirements_hold_on_new_queries():
     """Few samples from a large collection ship what breaks the requirement on all of it."""
     queries, sample, splits = 3000, 150, 25
     truth, runs, margin = collection(queries, (1.5,), seed=9)
     labels = np.array(truth.labels).reshape(queries, DOCUMENTS)
     order = truth.document_ids.to_pylist()
-    scores = np.array([as_dict(runs["list0"])[d.split("-")[0]].get(d, np.nan) for d in order])
+    everything = as_dict(runs["list0"])
+    scores = np.array([everything[d.split("-")[0]].get(d, np.nan) for d in order])
     columns = np.column_stack([scores, [margin[d] for d in order]])
     offsets = np.arange(queries + 1) * DOCUMENTS
 
@@ -348,7 +356,6 @@ def test_requirements_hold_on_new_queries():
     rng = np.random.default_rng(0)
     broken, shipped = 0, 0
     ids = np.array([f"q{number}" for number in range(queries)])
-    everything = as_dict(runs["list0"])
     grades = {}
     for query, row in zip(ids.tolist(), range(0, labels.size, DOCUMENTS), strict=True):
         graded = zip(order[row : row + DOCUMENTS], labels[row // DOCUMENTS].tolist(), strict=True)
@@ -403,7 +410,7 @@ def test_a_ranker(tmp_path):
     by_loss = HybridRanker("min-max", loss="ListMLE(k=10)").fit(X, y, group=group)
     assert by_loss.fusion_.weights[0] > 0.5
     explanation = by_loss.explain(X[: group[0]])
-    pair = explanation.pair(*explanation.documents[:2])
+    pair = explanation.pair(*explanation.document_ids[:2])
     assert pair.contributions.sum() == pytest.approx(pair.difference, abs=1e-6)
     with pytest.raises(ArgumentError, match="lists of a query"):
         ranker.fitted_model()
@@ -415,3 +422,18 @@ def test_equal_results_have_no_interval():
     text = hybrid_document(tune_fusion(truth, same, folds=2)).as_markdown()
     assert "nan" not in text
     assert "-0.0000" not in text
+
+
+@pytest.mark.filterwarnings("error")
+def test_unjudged_documents_are_said_once():
+    truth, runs, margin = collection(20, (1.0, 0.5))
+    few = np.arange(truth.rows) % 4 == 0
+    some = Judgments.from_columns(
+        truth.query_id_of_row().filter(few), truth.document_ids.filter(few), truth.labels[few]
+    )
+    tuned = tune_fusion(some, runs, folds=2)
+    balance = balance_fusion(
+        some, runs, "mean(margin)@5", ["nDCG@5 >= baseline - 90%"], {"margin": margin}, folds=2
+    )
+    for result in (tuned, balance):
+        assert sum("documents are judged" in each for each in warnings(result)) == 1

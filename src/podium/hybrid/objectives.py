@@ -19,7 +19,13 @@ from podium.data.preferences import Preferences
 from podium.data.sources import TableSource
 from podium.errors import ArgumentError, DataError
 from podium.hybrid.fusion import Fusion
-from podium.hybrid.tuning import Chooser, Columns, JudgedLists, held_out_parts
+from podium.hybrid.tuning import (
+    Chooser,
+    Columns,
+    JudgedLists,
+    coverage_warnings,
+    held_out_parts,
+)
 from podium.kernels import Doubles
 from podium.measures import Conventions, require
 from podium.measures.comparison.decision import Decision, Requirement
@@ -70,6 +76,7 @@ class Balance:
         shares: The frontier, by growing share.
         chosen: The share that ships; None if the requirements are not shown for the smallest.
         counts: How many queries and documents were used and left out, in words.
+        coverage: What there is to know of the baseline's unjudged documents.
     """
 
     fusion: Fusion
@@ -80,6 +87,7 @@ class Balance:
     shares: tuple[ColumnShare, ...]
     chosen: ColumnShare | None
     counts: Mapping[str, int]
+    coverage: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -185,6 +193,7 @@ def balance_fusion(
     before = _objective(judged, numbers, scores[0.0], top)
     shares: list[ColumnShare] = []
     values = (float("nan"), float("nan"))
+    coverage: tuple[str, ...] = ()
     for share in SHARES:
         name = f"{column} {share:g}"
         run = judged.rankings(scores[share], judged.usable, name)
@@ -206,6 +215,7 @@ def balance_fusion(
             )
         )
         values = float(before[both].mean()), summaries["baseline"].mean
+        coverage = coverage_warnings(comparison, "baseline")
     shown = [each for each in shares if each.shown]
     fusion = choose(base.usable)
     if shown:
@@ -214,7 +224,7 @@ def balance_fusion(
         fusion = baseline
     return Balance(
         fusion, column, top, base.measure, values, tuple(shares),
-        shown[-1] if shown else None, counts,
+        shown[-1] if shown else None, counts, coverage,
     )  # fmt: skip
 
 

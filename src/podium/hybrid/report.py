@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from podium.hybrid.objectives import Balance
-from podium.hybrid.tuning import HybridTuning
+from podium.hybrid.tuning import CHOICE, HybridTuning, coverage_warnings
 from podium.measures.comparison.decision import DECISION_HEADINGS
 from podium.measures.comparison.statistics import Difference
 from podium.reports.charts import COLORS, Line, line_chart
@@ -81,7 +81,10 @@ def warnings(result: HybridTuning | Balance) -> list[str]:
         for name, count in result.counts.items()
         if count and name != "queries" and name != "queries of the lists without judgments"
     ]
-    if isinstance(result, Balance):
+    if isinstance(result, HybridTuning):
+        sentences += coverage_warnings(result.comparison, CHOICE)
+    else:
+        sentences += result.coverage
         first = next((each for each in result.shares if not each.shown), None)
         if first is not None and first.decision is not None:
             lacks = first.decision.warnings()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TypeAlias
+from warnings import catch_warnings
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +21,7 @@ from podium.data.preferences import Preferences
 from podium.data.query_rows import take_rows
 from podium.data.seeds import generator
 from podium.data.sources import TableSource, as_judgments, as_rankings
-from podium.errors import ArgumentError, DataError
+from podium.errors import ArgumentError, CoverageWarning, DataError
 from podium.hybrid.fusion import (
     COMBINATIONS,
     Combination,
@@ -373,10 +374,18 @@ class JudgedLists:
     ) -> Comparison:
         """Compare runs on the queries that all of them have."""
         asked = list(dict.fromkeys([self.measure, *measures]))
-        return compare(
-            asked, self.truth, systems, conventions=replace(self.conventions, missing="skip"),
-            random_state=seed,
-        )  # fmt: skip
+        # Reports say it of the choice, and once.
+        with catch_warnings(action="ignore", category=CoverageWarning):
+            return compare(
+                asked, self.truth, systems, conventions=replace(self.conventions, missing="skip"),
+                random_state=seed,
+            )  # fmt: skip
+
+
+def coverage_warnings(comparison: Comparison, system: str) -> tuple[str, ...]:
+    """Return what a reader of a system's means has to know of its unjudged documents."""
+    assert comparison.source is not None
+    return tuple(comparison.coverage[system].warnings(comparison.source.conventions))
 
 
 def held_out_parts(queries: Ints, folds: int, random_state: int) -> list[Ints]:
