@@ -6,7 +6,7 @@ PYTHON ?= python3
 PYTEST_ARGS ?=
 # `make bench BENCH_ARGS=` runs the benchmarks at full size.
 BENCH_ARGS ?= --quick
-BENCHMARKS := data evaluation statistics clicks online learning models judging assessors utility export explain studio cluster serving text newcomer
+BENCHMARKS := data evaluation statistics clicks online hybrid learning models judging assessors utility export explain studio cluster serving text newcomer
 
 # Tests start thousands of processes: none of them is to compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -39,7 +39,7 @@ engines: ## OpenSearch and Solr for tests, in .engines; needs no .venv
 # PyTorch is pinned: its CUDA build is large and is to be installed once.
 # uv resolves these extras in seconds where pip takes minutes; pip, where only pip knows the registry.
 # Modules are compiled when they are first imported: most of PyTorch's never are.
-DEVELOPMENT := 'torch==2.13.0' --editable '.[dev,peers,rankers,tuning,text,cluster,clicks,export,serving,mlflow]'
+DEVELOPMENT := 'torch==2.13.0' --editable '.[dev,peers,rankers,tuning,text,cluster,clicks,export,hybrid,serving,mlflow]'
 install: ## make .venv and install Podium in it, editable, with every development tool
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet uv

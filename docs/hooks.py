@@ -74,6 +74,7 @@ PACKAGES = (
     "monitoring",
     "clicks",
     "online",
+    "hybrid",
     "serving",
 )
 """The packages whose public names have a page; tests check that each name is documented."""

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 from podium.errors import ArgumentError, DataError
 from podium.export import export_ranker, verify_export
 from podium.export.folder import ExportFolder
-from podium.export.texts import TextGraph
+from podium.export.texts import TextGraph, encoder_graph, open_graph
 from podium.rankers import TextRanker
 from tests.cli.run_podium import fail, podium
 from tests.rankers.tiny_bert import save_tiny_bert, word_task
@@ -51,6 +51,25 @@ def graph_scores(export: ExportFolder, pairs: list[tuple[str, str]]) -> Any:
     """The scores of the graph alone, which its tokenizer's file gives its tokens."""
     assert export.manifest.texts is not None
     return TextGraph.open(export.target_files(), export.manifest.texts).predict(pairs)
+
+
+def test_texts_are_embedded_together(ranker: TextRanker, tmp_path: Path) -> None:
+    export_ranker(ranker, "onnx", tmp_path)
+    graph = open_graph(tmp_path)
+    texts = ["w1", "w2 w3 w4 " * 30, "", "w5 w6"] * 12
+    if ranker.architecture == "cross-encoder":
+        with pytest.raises(ArgumentError, match="embeds no texts"):
+            graph.embed(texts)
+        return
+    vectors = graph.embed(texts).astype(np.float64)
+    expected = ranker.predict([("w1", text) for text in texts])
+    np.testing.assert_allclose(graph.texts.scale * vectors @ vectors[0], expected, atol=1e-4)
+    assert len(graph.embed([])) == 0
+
+
+def test_a_checkpoint_embeds_texts(folder: Path) -> None:
+    vectors = encoder_graph(folder / "bert", 40).embed(["w1", "w2 w3"])
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 
 def test_the_graph_scores_as_the_ranker_does(ranker: TextRanker, tmp_path: Path) -> None:

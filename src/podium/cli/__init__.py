@@ -45,6 +45,10 @@ _COMMANDS = {
             "podium.cli.tune:tune_command",
             "Choose parameters on validation queries, and save the best ranker.",
         ),
+        "hybrid": (
+            "podium.cli.hybrid:app",
+            "One ranking of several result lists, with weights chosen on judged queries.",
+        ),
         "predict": (
             "podium.cli.train:predict_command",
             "Score documents with a saved ranker: one score per line, or a TREC run.",

@@ -57,7 +57,8 @@ def put_command(
     from podium.export.folder import ExportFolder
 
     export = ExportFolder.open(folder)
-    deploy(export, connect_engine(export.manifest.target, url), switch=not no_switch)
+    engine = connect_engine(export.manifest.target, url, fuses=export.manifest.is_fusion)
+    deploy(export, engine, switch=not no_switch)
 
 
 def deploy(export: ExportFolder, engine: DeploymentEngine, *, switch: bool = True) -> None:
@@ -75,7 +76,9 @@ def deploy(export: ExportFolder, engine: DeploymentEngine, *, switch: bool = Tru
     else:
         before = f" instead of {deployment.before}" if deployment.before else ""
         _say(f"Searches for {name} refer to it now{before}.")
-        if not before:
+        if not before and export.manifest.is_fusion:
+            _say(f"Search by POST INDEX/_search?search_pipeline={name}, as in search.json.")
+        elif not before:
             _say(engine.usage(name))
     report_verification(deployment.verification, str(export.path), console=Console(stderr=held))
 

@@ -13,13 +13,15 @@ from podium.cli.deploy import deploy
 from podium.cli.progress import byte_progress
 from podium.cli.reading import Reading, reads_data
 from podium.cli.text import shown
-from podium.cli.text_ranking import refuse_for_texts
+from podium.cli.text_ranking import refuse_for_texts, refuse_options
 from podium.cli.verify import require_definitions
 from podium.data import Dataset
 from podium.data.formats.letor import GROUP_SUFFIX
 from podium.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
+    from podium.export.folder import ExportFolder
+    from podium.export.live import DeploymentEngine
     from podium.rankers import Ranker
 
 
@@ -28,8 +30,8 @@ def export_command(
     ranker: Annotated[
         str,
         typer.Argument(
-            help="A ranker saved by podium train (of texts: its folder), or a model of LightGBM "
-            "(text), XGBoost (JSON, UBJ) or CatBoost (JSON)."
+            help="A ranker saved by podium train (of texts: its folder), a fusion of lists "
+            "(hybrid.toml), or a model of LightGBM (text), XGBoost (JSON, UBJ) or CatBoost (JSON)."
         ),
     ],
     target: Annotated[
@@ -65,8 +67,8 @@ def export_command(
     extractors: Annotated[
         Path | None,
         typer.Option(
-            help="A JSON file with how the engine computes each feature, by the feature's name. "
-            "By default a feature is a field of the document."
+            help="A JSON file with how the engine computes each feature, or finds each list of a "
+            "fusion, by its name. By default it is a field of the document."
         ),
     ] = None,
     definitions: Annotated[
@@ -103,6 +105,15 @@ def export_command(
     golden_rows: Annotated[
         int, typer.Option(min=1, help="The maximum number of golden rows to search for.")
     ] = 2000,
+    lists: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--list",
+            metavar="RUN",
+            help="The run of a fusion's list, once for each list and in their order: the lists of "
+            "real queries become golden, too.",
+        ),
+    ] = None,
     put: Annotated[
         str | None,
         typer.Option(
@@ -127,12 +138,21 @@ def export_command(
     from podium.export.writing import ExportSettings
 
     target = TARGETS.named(target).name
+    of_rows: dict[str, Any] = {
+        "never_missing": never_missing, "definitions": definitions, "fields": fields,
+        "validation": validation, "measure": measure != "nDCG@10", "raw": raw,
+        "golden_rows": golden_rows != 2000, **reading.chosen(),
+    }  # fmt: skip
+    if Path(ranker).suffix == ".toml":
+        refuse_options("a fusion of lists", **of_rows)
+        _export_fusion(ranker, target, output, engine_version, name, extractors, lists, put)
+        return
+    if lists:
+        raise ArgumentError("--list is for a fusion of lists", hint="Leave it out.")
     if Path(ranker).is_dir():
         refuse_for_texts(
-            engine_version=engine_version, name=name != "podium", never_missing=never_missing,
-            extractors=extractors, definitions=definitions, fields=fields, validation=validation,
-            measure=measure != "nDCG@10", raw=raw, golden_rows=golden_rows != 2000, put=put,
-            **reading.chosen(),
+            engine_version=engine_version, name=name != "podium", extractors=extractors, put=put,
+            **of_rows,
         )  # fmt: skip
         folder = output or f"{ranker.rstrip('/')}.{target}"
         export_ranker(ranker, target, folder)
@@ -170,17 +190,62 @@ def export_command(
         inputs=_files_read(extractors, definitions, validation, reading.group),
     )
     folder = output or f"{ranker}.{target}"
-    export = export_ranker(ranker, target, folder, options)
-    golden = export.manifest.golden
+    _report(export_ranker(ranker, target, folder, options), engine)
+
+
+def _export_fusion(
+    path: str,
+    target: str,
+    output: str | None,
+    engine_version: str | None,
+    name: str,
+    extractors: Path | None,
+    lists: list[str] | None,
+    put: str | None,
+) -> None:
+    from podium.data import read_run
+    from podium.export import connect_engine, export_ranker
+    from podium.export.writing import ExportSettings
+    from podium.hybrid import Fusion
+
+    engine = None if put is None else connect_engine(target, put, fuses=True)
+    fusion = Fusion.load(path)
+    if lists and len(lists) != len(fusion.lists):
+        raise ArgumentError(
+            f"--list is given {len(lists)} times for {len(fusion.lists)} lists",
+            hint=f"Give {len(fusion.lists)}: {', '.join(fusion.lists)}.",
+        )
+    runs = None
+    if lists:
+        runs = dict(zip(fusion.lists, map(read_run, lists), strict=True))
+    options = ExportSettings(
+        engine_version=engine_version,
+        model_name=name,
+        extractors={} if extractors is None else _extractors(extractors),
+        inputs=[*_files_read(extractors), *(lists or [])],
+        runs=runs,
+    )
+    folder = output or f"{path}.{target}"
+    _report(export_ranker(path, target, folder, options), engine)
+
+
+def _report(export: ExportFolder, engine: DeploymentEngine | None) -> None:
+    """Print what was written, and put it into a running engine."""
+    golden, manifest = export.manifest.golden, export.manifest
     console = Console(stderr=True)
     reached = ""
     if "leaves" in golden:
         reached = f", which reach {golden['leaves_reached']} of {golden['leaves']} leaves"
+    if "queries" in golden:
+        reached = f" of {golden['queries']} queries"
     console.print(
-        shown(f"Wrote {folder} for {target}, checked with {golden['rows']} golden rows{reached}."),
+        shown(
+            f"Wrote {export.path} for {manifest.target}, checked with {golden['rows']} golden "
+            f"rows{reached}."
+        ),
         soft_wrap=True,
     )
-    for limit in export.manifest.limits:
+    for limit in manifest.limits:
         console.print(shown(f"Note: {limit}"), soft_wrap=True)
     if engine is not None:
         deploy(export, engine)

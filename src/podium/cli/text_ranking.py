@@ -101,10 +101,15 @@ class TextSource:
 
 def refuse_for_texts(**options: Any) -> None:
     """Raise an ArgumentError if any of some options, by their names, was given."""
+    refuse_options("text rankers", **options)
+
+
+def refuse_options(what: str, **options: Any) -> None:
+    """Raise an ArgumentError if any of some options, which something does not have, was given."""
     for name, value in options.items():
         if value is not None and value is not False:
             raise ArgumentError(
-                f"--{name.replace('_', '-')} is not for text rankers", hint="Leave it out."
+                f"--{name.replace('_', '-')} is not for {what}", hint="Leave it out."
             )
 
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from podium.cli.options import JsonOutput
 from podium.cli.progress import stage_progress
 from podium.cli.text import shown
-from podium.cli.text_ranking import refuse_for_texts
+from podium.cli.text_ranking import refuse_for_texts, refuse_options
 from podium.data.definitions_hash import require_same_definitions
 from podium.errors import ArgumentError
 
@@ -79,6 +79,8 @@ def verify_command(
     export = ExportFolder.open(folder)
     if export.manifest.texts is not None:
         refuse_for_texts(definitions=definitions, queries=queries)
+    if export.manifest.is_fusion:
+        refuse_options("a fusion of lists", definitions=definitions, queries=queries)
     if definitions is not None:
         require_definitions(export.manifest.definitions, definitions, folder)
     if queries is not None:
@@ -91,7 +93,9 @@ def verify_command(
             depth=depth, top=top, model=model,
         )  # fmt: skip
         return
-    engine = None if url is None else connect_engine(export.manifest.target, url)
+    engine = None
+    if url is not None:
+        engine = connect_engine(export.manifest.target, url, fuses=export.manifest.is_fusion)
     report_verification(verify_export(export, engine), folder, as_json)
 
 

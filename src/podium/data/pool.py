@@ -94,16 +94,16 @@ def _top(run: Rankings, query: int, depth: int) -> list[tuple[str, float]]:
 
 
 def read_texts(
-    source: str | os.PathLike[str], needed: Collection[str]
+    source: str | os.PathLike[str], needed: Collection[str] | None = None
 ) -> Iterator[tuple[str, str, str]]:
-    """Read topics or documents: id, title and text of those that are needed."""
+    """Read topics or documents: id, title and text of those that are needed, or of all."""
     if plain_suffix(source) in (".jsonl", ".json"):
         for entry in json_lines(source, _fields):
-            if entry[0] in needed:
+            if needed is None or entry[0] in needed:
                 yield entry
         return
     for _, key, rest in tabbed_lines(source):
-        if key in needed:
+        if needed is None or key in needed:
             title, more, text = rest.partition("\t")
             yield (key, title, text) if more else (key, "", title)
 

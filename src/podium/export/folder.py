@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field, replace
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,10 +29,11 @@ from podium.data.definitions_hash import checked_hash
 from podium.data.files import read_bounded, writing
 from podium.data.json_lines import json_line, json_lines, parse_json
 from podium.errors import ArgumentError, DataError
-from podium.kernels import Doubles
+from podium.kernels import Doubles, Ints
 from podium.scorers.feature_names import shortened
 
 MANIFEST, GOLDEN, REFERENCE = "manifest.json", "golden.jsonl", "reference.podium"
+FUSION = "hybrid.toml"
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
 """The names of models and of features in a target, which become parts of URLs and of queries."""
 
@@ -82,20 +83,26 @@ class GoldenRows:
     Attributes:
         values: One row per document, one column per feature; NaN if a feature is absent.
         scores: The score of each row by the ranker itself.
+        offsets: Where each query's rows begin, and the number of rows last; None if a row's score
+            does not depend on others.
     """
 
     values: Doubles
     scores: Doubles
+    offsets: Ints | None = None
 
     def lines(self) -> bytes:
         """Return them as lines of JSON."""
         rows = zip(self.values.tolist(), self.scores.tolist(), strict=True)
-        return b"".join(
-            json_line(
-                {"values": [None if np.isnan(value) else value for value in row], "score": score}
-            )
+        lines: list[dict[str, Any]] = [
+            {"values": [None if np.isnan(value) else value for value in row], "score": score}
             for row, score in rows
-        )
+        ]
+        if self.offsets is not None:
+            for query, (begin, end) in enumerate(pairwise(self.offsets.tolist())):
+                for line in lines[begin:end]:
+                    line["query"] = query
+        return b"".join(map(json_line, lines))
 
 
 @dataclass(frozen=True)
@@ -146,6 +153,11 @@ class ExportManifest:
     files: dict[str, str] = field(default_factory=dict)
     definitions: str | None = None
     texts: TextInput | None = None
+
+    @property
+    def is_fusion(self) -> bool:
+        """Whether it fuses lists: its features are their names, and queries have golden rows."""
+        return self.ranker.get("kind") == "Fusion"
 
 
 @dataclass(frozen=True)
@@ -203,7 +215,7 @@ class ExportFolder:
 
     def target_files(self) -> dict[str, bytes]:
         """Return the files that are written for the target, by name."""
-        names = sorted(set(self.manifest.files) - {GOLDEN, REFERENCE})
+        names = sorted(set(self.manifest.files) - {GOLDEN, REFERENCE, FUSION})
         return {name: self.read(name) for name in names}
 
     def golden_pairs(self) -> tuple[list[tuple[str, str]], Doubles]:
@@ -228,15 +240,20 @@ class ExportFolder:
         """Return the golden rows."""
         width = len(self.manifest.features)
 
-        def parse(content: dict[str, Any]) -> tuple[list[float], float]:
+        def parse(content: dict[str, Any]) -> tuple[list[float], float, int]:
             values = [np.nan if value is None else float(value) for value in content["values"]]
             if len(values) != width:
                 raise DataError(f"a row has not {width} values", hint="Export it again.")
-            return values, float(content["score"])
+            return values, float(content["score"]), int(content["query"]) if fused else 0
 
+        fused = self.manifest.is_fusion
         rows = self._golden(parse)
-        values = np.array([row for row, _ in rows], np.float64).reshape(-1, width)
-        return GoldenRows(values, np.array([score for _, score in rows]))
+        values = np.array([row for row, _, _ in rows], np.float64).reshape(-1, width)
+        scores = np.array([score for _, score, _ in rows])
+        if not fused:
+            return GoldenRows(values, scores)
+        starts = np.flatnonzero(np.diff([query for _, _, query in rows], prepend=-1))
+        return GoldenRows(values, scores, np.append(starts, len(rows)))
 
     def _golden(self, parse: Callable[[dict[str, Any]], _Row]) -> list[_Row]:
         path = self.path / GOLDEN
@@ -254,7 +271,9 @@ class ExportFolder:
 
 def _check_manifest(manifest: ExportManifest) -> None:
     """Raise a ValueError for what would end up in a path, a request or a calculation."""
-    required = {GOLDEN} if manifest.texts is not None else {GOLDEN, REFERENCE}
+    required = {GOLDEN}
+    if manifest.texts is None:
+        required.add(FUSION if manifest.is_fusion else REFERENCE)
     if not required <= set(manifest.files):
         raise ValueError("it does not list its golden rows and its model")
     if manifest.texts is not None:

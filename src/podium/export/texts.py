@@ -11,20 +11,22 @@
 from __future__ import annotations
 
 import io
+import os
 import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from podium.data.files import Reporter
 from podium.errors import ArgumentError, DataError, MissingPackageError
 from podium.export.differences import Finding
-from podium.export.folder import TextInput
+from podium.export.folder import ExportFolder, TextInput
 from podium.export.targets.onnx import MODEL, inference_session
-from podium.kernels import Doubles
+from podium.kernels import Doubles, Floats
 
 if TYPE_CHECKING:
     from podium.rankers import TextRanker
@@ -42,6 +44,11 @@ _MOST_BYTES = 2_000_000_000
 
 _TOKENIZER = "tokenizer.json"
 _QUERIES, _DOCUMENTS = 3, 24
+_AT_ONCE = 32
+"""The texts that are embedded together."""
+
+_CHARACTERS_PER_TOKEN = 32
+"""Texts are cut to this many characters per token before the tokenizer sees them."""
 
 
 @dataclass(frozen=True)
@@ -105,32 +112,76 @@ class TextGraph:
                 hint="Export it again.",
             ) from error
 
+    def embed(self, texts: Sequence[str], progress: Reporter | None = None) -> Floats:
+        """Return a vector for each text: those of about the same length are run together."""
+        if self.texts.architecture != "bi-encoder":
+            raise ArgumentError("a cross-encoder embeds no texts", hint="Give a bi-encoder.")
+        encoded = self.tokenizer.encode_batch([self._cut(text) for text in texts])
+        order = np.argsort([-len(each.ids) for each in encoded], kind="stable")
+        parts = []
+        for start in range(0, len(order), _AT_ONCE):
+            parts.append(self._outputs([encoded[row] for row in order[start : start + _AT_ONCE]]))
+            if progress is not None:
+                progress(min(start + _AT_ONCE, len(order)), len(order))
+        vectors = np.concatenate(parts) if parts else np.empty((0, 0), np.float32)
+        return np.asarray(vectors[np.argsort(order)], np.float32)
+
+    def _cut(self, text: str) -> str:
+        return text[: _CHARACTERS_PER_TOKEN * self.texts.max_length]
+
     def _run(self, text: str, second: str | None = None) -> Any:
-        encoded = self.tokenizer.encode(text, second)
-        tensors = {
-            "input_ids": encoded.ids, "attention_mask": encoded.attention_mask,
-            "token_type_ids": encoded.type_ids,
-        }  # fmt: skip
-        names = [each.name for each in self.session.get_inputs()]
-        inputs = {name: np.array([tensors[name]], np.int64) for name in names}
+        return self._outputs([self.tokenizer.encode(text, second)])
+
+    def _outputs(self, encoded: Sequence[Any]) -> Any:
+        """Run texts together; the shorter ones are padded with tokens that are masked."""
+        longest = max(len(each.ids) for each in encoded)
+        tensors = {"input_ids": "ids", "attention_mask": "attention_mask",
+                   "token_type_ids": "type_ids"}  # fmt: skip
+        inputs = {}
+        for each in self.session.get_inputs():
+            inputs[each.name] = np.zeros((len(encoded), longest), np.int64)
+            for row, tokens in enumerate(encoded):
+                values = getattr(tokens, tensors[each.name])
+                inputs[each.name][row, : len(values)] = values
         return self.session.run(None, inputs)[0]
+
+
+def open_graph(folder: str | os.PathLike[str]) -> TextGraph:
+    """Load the graph of an export of a text ranker."""
+    export = ExportFolder.open(folder)
+    if export.manifest.texts is None:
+        raise DataError("is not an export of a text ranker", path=folder, hint="Name another one.")
+    return TextGraph.open(export.target_files(), export.manifest.texts, export.path)
+
+
+def encoder_graph(checkpoint: str | os.PathLike[str], max_length: int = 256) -> TextGraph:
+    """Return a checkpoint of sentence-transformers, as it is, as a graph that embeds texts."""
+    try:
+        from podium.rankers.text_encoder import load_bi_encoder
+    except ImportError as error:
+        raise MissingPackageError("sentence-transformers", extra="text") from error
+    return _graph_of(load_bi_encoder(checkpoint, max_length), "bi-encoder")
 
 
 def text_graph(ranker: TextRanker) -> tuple[TextGraph, list[Pair], Doubles]:
     """Return a ranker as a graph, with pairs of texts and the scores that it gives them."""
+    encoder = ranker.encoder_
+    pairs = _golden_pairs(encoder)
+    scores = ranker.predict(pairs)
+    return _graph_of(encoder, ranker.architecture), pairs, scores
+
+
+def _graph_of(encoder: TextEncoder, architecture: str) -> TextGraph:
     from podium.rankers.text_encoder import score_scale
 
-    encoder = ranker.encoder_
     size = sum(each.numel() * each.element_size() for each in encoder.parameters())
     if size > _MOST_BYTES:
         raise ArgumentError(
             f"the ranker's weights have {size:,} bytes, and a graph at most {_MOST_BYTES:,}",
             hint="Train a smaller one, by teacher_labels.",
         )
-    pairs = _golden_pairs(encoder)
-    scores = ranker.predict(pairs)
-    texts = TextInput(ranker.architecture, encoder.max_seq_length, score_scale(encoder))
-    files = {MODEL: _graph(encoder, ranker.architecture == "bi-encoder")}
+    texts = TextInput(architecture, encoder.max_seq_length, score_scale(encoder))
+    files = {MODEL: _graph(encoder, architecture == "bi-encoder")}
     backend = encoder.tokenizer.backend_tokenizer
     backend.no_padding()
     # So that who loads the file alone gives the graph no more tokens than it takes.
@@ -138,7 +189,7 @@ def text_graph(ranker: TextRanker) -> tuple[TextGraph, list[Pair], Doubles]:
     with tempfile.TemporaryDirectory(prefix="podium-export-") as folder:
         encoder.tokenizer.save_pretrained(folder)
         files |= {path.name: path.read_bytes() for path in Path(folder).iterdir() if path.is_file()}
-    return TextGraph.open(files, texts), pairs, scores
+    return TextGraph.open(files, texts)
 
 
 def compare_scores(

@@ -12,6 +12,7 @@ from podium.export.coverage import coverage
 from podium.export.differences import Finding, file_findings
 from podium.export.explanations import explain_scores
 from podium.export.folder import REFERENCE, ExportFolder, GoldenRows, TextInput
+from podium.export.fusions import fusion_findings, read_fusion
 from podium.export.live import LiveEngine
 from podium.export.reference import read_reference
 from podium.export.targets import TARGETS
@@ -83,6 +84,8 @@ def verify_export(
     manifest = export.manifest
     if manifest.texts is not None:
         return _verify_texts(export, manifest.texts, engine)
+    if manifest.is_fusion:
+        return _verify_fusion(export, engine)
     golden = export.golden_rows()
     reference = read_reference(export.read(REFERENCE))
     features = manifest.features
@@ -142,6 +145,43 @@ def _verify_texts(
         tolerance=tolerance,
         findings=tuple(findings),
         changed=tuple(changed),
+    )
+
+
+def _verify_fusion(export: ExportFolder, engine: LiveEngine | None) -> Verification:
+    """Score the documents of golden queries by the files of an export, or in a running engine."""
+    golden, tolerance = export.golden_rows(), export.manifest.tolerance
+    assert golden.offsets is not None  # those of a fusion have queries
+    try:
+        target, written = read_fusion(export)
+        findings = fusion_findings(export, written)
+        if engine is None:
+            scores = target.scores(written, golden.values, golden.offsets)
+    except DataError as error:
+        raise error.at(export.path) from error
+    except _MALFORMED as error:
+        raise DataError(
+            f"the files for {export.manifest.target} are malformed ({shortened(repr(error))})",
+            path=export.path,
+            hint="Export it again.",
+        ) from error
+    if engine is not None:
+        scores = engine.score(export, golden.values)
+    off = _off(scores, golden.scores, np.full(len(scores), tolerance))
+    changed = export.changed_files()
+    own = "lists of your own documents: golden queries have fields of their own"
+    unchecked = [_NO_ENGINE, target.unverified] if engine is None else [own]
+    return Verification(
+        rows=len(scores),
+        off=tuple(off.tolist()),
+        largest=float(np.abs(scores - golden.scores).max(initial=0.0)),
+        tolerance=tolerance,
+        findings=(
+            *(Finding(f"{each} is not as it was written", ()) for each in changed),
+            *findings,
+        ),
+        changed=tuple(changed),
+        unchecked=tuple(filter(None, unchecked)),
     )
 
 

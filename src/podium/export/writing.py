@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from podium.data import Rankings
 from podium.data.json_lines import json_line
 from podium.errors import ArgumentError, DataError
 from podium.export.folder import (
@@ -23,6 +24,7 @@ from podium.export.folder import (
     GoldenRows,
     write_folder,
 )
+from podium.export.fusions import write_fusion
 from podium.export.golden import golden_values
 from podium.export.reading import read_ranker
 from podium.export.reference import reference_bytes
@@ -30,6 +32,7 @@ from podium.export.targets import TARGETS
 from podium.export.targets.base import EngineModel, Request, Target, engine_names
 from podium.export.texts import TEXT_TOLERANCE, compare_scores, text_graph
 from podium.export.verifying import score_tolerance
+from podium.hybrid import Fusion
 from podium.kernels import Doubles, Floats
 from podium.rankers import Ranker
 from podium.scorers.feature_names import shortened
@@ -55,6 +58,8 @@ class ExportSettings:
         raw: Whether to write trees as XGBoost saves them, for the targets ``opensearch`` and
             ``o19s``: the files are smaller.
         inputs: Files that the export is made from: none of them is written over.
+        runs: The lists of real queries, for a fusion: they become golden rows, beside generated
+            ones.
     """
 
     engine_version: str | None = None
@@ -67,10 +72,11 @@ class ExportSettings:
     measure: Mapping[str, float] = field(default_factory=dict)
     raw: bool = False
     inputs: Sequence[str | os.PathLike[str]] = ()
+    runs: Mapping[str, Rankings] | None = None
 
 
 def export_ranker(
-    ranker: Ranker | str | os.PathLike[str],
+    ranker: Ranker | Fusion | str | os.PathLike[str],
     target: str,
     folder: str | os.PathLike[str],
     options: ExportSettings | None = None,
@@ -79,7 +85,7 @@ def export_ranker(
 
     Args:
         ranker: A fitted ranker, or the path of a saved one or of a model of LightGBM, XGBoost or
-            CatBoost.
+            CatBoost; or a fusion of lists, or the path of one (``.toml``).
         target: The target's name: ``onnx``, ``opensearch``, ``o19s``, ``solr``, ``elasticsearch``
             or ``vespa``.
         folder: The folder to write.
@@ -97,15 +103,21 @@ def export_ranker(
         ['f1']
     """
     options = options or ExportSettings()
-    if not isinstance(ranker, Ranker) and os.path.realpath(ranker) == os.path.realpath(folder):
+    if isinstance(ranker, str | os.PathLike) and os.path.realpath(ranker) == os.path.realpath(
+        folder
+    ):
         raise ArgumentError(f"{folder} is the ranker's own folder", hint="Name another folder.")
-    fitted = ranker if isinstance(ranker, Ranker) else read_ranker(ranker)
-    writer = TARGETS.named(target)
     if not NAME.fullmatch(options.model_name):
         raise ArgumentError(
             f"{shortened(repr(options.model_name))} cannot be the name of a model",
             hint="Use letters, digits and underscores, no digit first.",
         )
+    if isinstance(ranker, Fusion) or (
+        not isinstance(ranker, Ranker) and Path(ranker).suffix == ".toml"
+    ):
+        return _export_fusion(ranker, target, folder, options)
+    fitted = ranker if isinstance(ranker, Ranker) else read_ranker(ranker)
+    writer = TARGETS.named(target)
     inputs = [*options.inputs, *([] if fitted is ranker else [ranker])]
     if not fitted.reads_features:
         return _export_texts(fitted, writer, folder, options, inputs)
@@ -166,6 +178,21 @@ def export_ranker(
     files = {**written.files, REFERENCE: reference_bytes(model)}
     _check(writer.title, engine_model, GoldenRows(values, scores), tolerance)
     return write_folder(folder, manifest, GoldenRows(values, scores).lines(), files, inputs)
+
+
+def _export_fusion(
+    fusion: Fusion | str | os.PathLike[str],
+    target: str,
+    folder: str | os.PathLike[str],
+    options: ExportSettings,
+) -> ExportFolder:
+    """Write a fusion in a target's form; a list's extractor says how the engine finds it."""
+    saved = [] if isinstance(fusion, Fusion) else [fusion]
+    return write_fusion(
+        fusion if isinstance(fusion, Fusion) else Fusion.load(fusion), target, folder,
+        model_name=options.model_name, engine_version=options.engine_version,
+        extractors=options.extractors, runs=options.runs, inputs=[*options.inputs, *saved],
+    )  # fmt: skip
 
 
 def _export_texts(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 
@@ -47,6 +48,8 @@ def _kind(name: str) -> type[Ranker]:
     """Return a class of rankers; those of this package are imported on first use."""
     if name in rankers.__all__:
         getattr(rankers, name)
+    elif name == "HybridRanker":  # of a package that builds on this one
+        import_module("podium.hybrid.ranker")
     return Ranker.KINDS[name]
 
 

@@ -190,6 +190,7 @@ def test_both_pages_say_it(engine, person_browser, judge):
     )
     # Fixed in the settings, the page goes on by itself.
     dashboard.goto(f"/projects/{project}/settings")
+    dashboard.get_by_text("Advanced", exact=True).click()
     dashboard.get_by_label("People per overlapping task").fill("1")
     dashboard.get_by_role("button", name="Save").click()
     page.clock.run_for(16_000)

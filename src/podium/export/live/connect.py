@@ -22,11 +22,16 @@ ENGINES: Mapping[str, Callable[[str], DeploymentEngine]] = {
 """The engines that take a model by HTTP, by the names of targets."""
 
 
-def connect_engine(target: str, url: str) -> DeploymentEngine:
+def connect_engine(target: str, url: str, *, fuses: bool = False) -> DeploymentEngine:
     """Return the running engine of a target at an address.
 
+    Args:
+        target: The target.
+        url: The address.
+        fuses: Whether a fusion of lists is to be put there.
+
     Raises:
-        ArgumentError: If a target has no engine that takes a model by HTTP.
+        ArgumentError: If a target has no engine that takes a model, or a fusion, by HTTP.
 
     Example:
         >>> connect_engine("onnx", "http://localhost")
@@ -37,6 +42,11 @@ def connect_engine(target: str, url: str) -> DeploymentEngine:
         raise ArgumentError(
             f"an export to {target!r} is not put into a running engine",
             hint=f"Targets with one: {', '.join(ENGINES)}.",
+        )
+    if fuses and target != "opensearch":
+        raise ArgumentError(
+            f"a fusion for {target!r} is not put into a running engine",
+            hint="Send what its file has with each search.",
         )
     return ENGINES[target](url)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from podium.export.folder import ExportFolder
 from podium.export.live.golden_documents import BATCH, require_version, row_documents
 from podium.export.live.http_client import EngineClient, expected_form
 from podium.export.live.versions import is_leftover, temporary_name
-from podium.kernels import Doubles
+from podium.kernels import Doubles, Ints
 
 _ROW = "podium_golden_row"
 
@@ -65,23 +66,30 @@ class GoldenIndex:
                     hint="Values must be finite single-precision numbers.",
                 )
 
-    def scores(self, search: Callable[[dict[str, Any]], dict[str, Any]]) -> Doubles:
+    def scores(
+        self, search: Callable[[dict[str, Any]], dict[str, Any]], offsets: Ints | None = None
+    ) -> Doubles:
         """Return the score of each row.
 
         Args:
             search: From a query that matches some rows, the search that scores them.
+            offsets: Where the rows of each search begin, and their number last; some at a time by
+                default. A row that its search does not return has score 0 then.
         """
-        scores = np.full(len(self.values), np.nan)
-        for start in range(0, len(scores), BATCH):
-            rows = {"range": {_ROW: {"gte": start, "lt": start + BATCH}}}
-            body = {"size": BATCH, "_source": [_ROW], **search(rows)}
+        scores = np.full(len(self.values), np.nan if offsets is None else 0.0)
+        partly = offsets is not None
+        if offsets is None:
+            offsets = np.append(np.arange(0, len(scores), BATCH), len(scores))
+        for start, end in pairwise(offsets.tolist()):
+            rows = {"range": {_ROW: {"gte": start, "lt": end}}}
+            body = {"size": end - start, "_source": [_ROW], **search(rows)}
             _, answer = self.client.request("POST", f"{self.name}/_search", body)
             with expected_form(self.client.title):
                 hits = answer["hits"]["hits"]
                 for hit in hits:
                     # What is written in decimal is the nearest single-precision number.
                     scores[hit["_source"][_ROW]] = np.float32(hit["_score"])
-            if len(hits) != len(scores[start : start + BATCH]):
+            if len(hits) != end - start and not partly:
                 raise DataError(f"{self.client.title} does not return all rows")
         return scores
 

@@ -1,0 +1,3 @@
+from .fusion import Fusion
+
+__all__ = ["Fusion"]

@@ -1,0 +1,113 @@
+"""``podium hybrid``."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from podium.data import write_qrels, write_run
+from podium.hybrid import Fusion
+from tests.cli.run_podium import fail, podium, succeed
+from tests.hybrid.test_tuning import collection
+
+
+@pytest.fixture
+def files(tmp_path):
+    truth, runs, margin = collection(30, (2.0, 0.5))
+    write_qrels(truth, tmp_path / "judged.qrels")
+    for name, run in zip(("bm25", "dense"), runs.values(), strict=True):
+        write_run(run, tmp_path / f"{name}.run")
+    lines = ["document_id,margin", *(f"{each},{value}" for each, value in margin.items())]
+    (tmp_path / "catalogue.csv").write_text("\n".join(lines))
+    rng = np.random.default_rng(0)
+    rows = [f"q{number},{rng.random()}" for number in range(29)]
+    (tmp_path / "queries.csv").write_text("\n".join(["query_id,length", *rows]))
+    return tmp_path
+
+
+def test_tune_writes_a_fusion_and_reports(files):
+    paths = [files / name for name in ("hybrid.toml", "report.html", "report.md", "report.json")]
+    outputs = [part for path in paths for part in ("-o", path)]
+    lists = (files / "bm25.run", f"semantic={files / 'dense.run'}")
+    printed = succeed("hybrid", "tune", files / "judged.qrels", *lists, "--folds", 3, *outputs)
+    assert "choice\t0." in printed
+    fusion = Fusion.load(paths[0])
+    assert fusion.lists == ("bm25", "semantic")
+    assert all(path.stat().st_size > 500 for path in paths[1:])
+    content = json.loads(succeed(
+        "hybrid", "tune", files / "judged.qrels", *lists, "--folds", 3, "--json", "-m", "RR",
+        "--normalization", "rank", "--depth", 5,
+    ))  # fmt: skip
+    assert content["measure"] == "RR"
+    assert content["fusion"]["combination"] == "rrf"
+    assert content["fusion"]["depth"] == 5
+    assert len(content["held_out"]) == 5
+
+    fused = files / "fused.run"
+    succeed("hybrid", "rank", paths[0], *lists, "-o", fused)
+    assert "nDCG@10" in succeed("evaluate", files / "judged.qrels", fused)
+
+
+def test_margin_under_requirements(files):
+    command = (
+        "hybrid", "tune", files / "judged.qrels", files / "bm25.run", files / "dense.run",
+        "--folds", 2, "--column", f"margin={files / 'catalogue.csv'}", "--maximize",
+        "mean(margin)@5", "--require",
+    )  # fmt: skip
+    toml = files / "hybrid.toml"
+    assert "A share of 0." in succeed(*command, "nDCG@10 >= baseline - 30%", "-o", toml)
+    assert Fusion.load(toml).columns == ("margin",)
+    impossible = podium(*command, "nDCG@10 >= baseline + 9%")
+    assert impossible.returncode == 1
+    assert b"No share of margin" in impossible.stdout
+    lists = (files / "bm25.run", files / "dense.run", "-o", files / "fused.run")
+    assert "no list 'margin'" in fail("hybrid", "rank", toml, *lists)
+    succeed("hybrid", "rank", toml, *lists, "--column", f"margin={files / 'catalogue.csv'}")
+
+
+def test_weights_per_query(files):
+    done = podium(
+        "hybrid", "tune", files / "judged.qrels", files / "bm25.run", files / "dense.run",
+        "--folds", 3, "--per-query", files / "queries.csv",
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert b"do not ship" in done.stdout
+    assert done.stderr == b"Warning: 1 queries without features.\n"
+
+
+def test_an_error_is_not_a_requirement_that_is_not_shown(files):
+    done = podium(
+        "hybrid", "tune", files / "judged.qrels", files / "bm25.run", "--require", "RR > baseline"
+    )
+    assert done.returncode == 2
+    assert b"--maximize" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--maximize", "mean(margin)@5"), "--require"),
+        (("--slices", "queries.csv"), "--slices is of --maximize"),
+        (("--column", "catalogue.csv"), "NAME=TABLE"),
+        (("--column", "price=catalogue.csv"), "no column 'price'"),
+        (("--column", "margin=twice.csv"), "document twice"),
+        (("--column", "margin=text.csv"), "not a column of numbers"),
+        (("--column", "margin=judged.qrels"), "not a table"),
+        (("--per-query", "empty.csv"), "no features"),
+        (("--per-query", "two.csv"), "query twice"),
+        (("-o", "fusion.txt"), "cannot be written"),
+        (("-o", "bm25.run"), ""),
+        (("--folds", "99"), "folds is 99"),
+        (("x=bm25.run", "x=dense.run"), "same name"),
+    ],
+)
+def test_what_is_refused(files, options, problem, monkeypatch):
+    monkeypatch.chdir(files)
+    (files / "twice.csv").write_text("document_id,margin\na,1\na,2\n")
+    (files / "text.csv").write_text("document_id,margin\na,cheap\n")
+    (files / "empty.csv").write_text("query_id\nq1\n")
+    (files / "two.csv").write_text("query_id,words\nq1,1\nq1,2\n")
+    message = fail("hybrid", "tune", "judged.qrels", "bm25.run", "dense.run", *options)
+    assert problem in message
