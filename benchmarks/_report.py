@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -52,15 +53,17 @@ def median_seconds(functions: Mapping[str, Callable[[], object]], repeats: int) 
 def run_measured(code: str) -> tuple[str, float]:
     """Run Python code in a fresh process; what it prints, and the most memory it had, in GiB.
 
-    The memory is read inside the process: what the system reports of a child counts the parent's
-    memory at the moment it was started, too.
+    That is ``VmHWM`` without ``RssFile`` at the end: libraries and other mapped files, which the
+    system may drop, do not count. It is read inside the process: what the system reports of a child
+    counts the parent's memory at the moment it was started, too.
     """
-    ask = "\nimport re; print(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])"
+    ask = "\nprint(open('/proc/self/status').read())"
     done = subprocess.run(
         [sys.executable, "-c", code + ask], stdout=subprocess.PIPE, text=True, check=True
     )
-    printed, _, kibibytes = done.stdout.strip().rpartition("\n")
-    return printed, int(kibibytes) / 2**20
+    printed, _, status = done.stdout.rpartition("Name:")
+    kibibytes = {name: int(value) for name, value in re.findall(r"(\w+):\s+(\d+) kB", status)}
+    return printed.strip(), (kibibytes["VmHWM"] - kibibytes["RssFile"]) / 2**20
 
 
 class Report:

@@ -6,9 +6,9 @@ All three read one generated file, in one process, two threads each where they h
 file holds 136 features of six decimals, 100 documents a query and a document id in each comment.
 
 Commands that stream run on data of three sizes, each four times the one before; the most memory of
-a process must not grow with them, or with ``--quick``, whose files are smaller than a block, stay
-below a bound. Parquet files are as pandas writes them, in row groups of a
-million rows; a log of ``podium serve`` has a ranking of another query on every line.
+a process, without files that it maps, must not grow with them, or with ``--quick``, whose files are
+smaller than a block, stay below a bound. Parquet files are as pandas writes them, in row groups of
+a million rows; a log of ``podium serve`` has a ranking of another query on every line.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _streams(report: Report, folder: Path, quick: bool) -> None:
             "convert a Parquet file": ("convert", table, shards),
             "evaluate a Parquet file": ("evaluate", table, "--score-column", "1"),
             "train from shards": (
-                "train", shards, folder / "ranker", "-s", "linear", "--set", "max_iter=2",
+                "train", shards, folder / "ranker", "-s", "linear", "--set", "max_iter=1",
             ),
             "features from-log": ("features", "from-log", log, folder / "log.parquet"),
         }  # fmt: skip

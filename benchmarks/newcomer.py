@@ -8,6 +8,9 @@ that lead there, with nothing compiled before. ``--quick`` goes to the first mea
 
 Five commands start with nothing compiled, and again; their processor time counts. Ten mistakes that
 leave documents or queries without judgments are planted: each form of output has to report all.
+The size of an extra is that of the installed packages which the wheel alone does not bring. Words
+are counted, and fifteen questions are looked up, in the pages. The memory of commands that stream
+is measured by ``benchmarks.data``.
 """
 
 from __future__ import annotations
@@ -19,8 +22,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib.metadata import PackageNotFoundError, distribution, metadata
 from pathlib import Path
 from typing import NamedTuple
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from benchmarks._coverage_mistakes import MISTAKES, noticed, planted
 from benchmarks._report import Report, wants_quick
@@ -36,6 +43,25 @@ class Goal(NamedTuple):
     sections: tuple[str, ...]  # of the README, run in this order
     target: float  # seconds
 
+
+_QUESTIONS = {
+    "clicks": "how-to/clicks.md",
+    "position bias": "how-to/clicks.md",
+    "interleav": "how-to/online.md",
+    "hybrid": "faq.md",
+    "_rank_eval": "faq.md",
+    "IMPORT_JUDGMENT": "faq.md",
+    "metarank": "how-to/clicks.md",
+    "retrieval for a language model": "faq.md",
+    "margin or freshness": "faq.md",
+    "personalization": "faq.md",
+    "cold start": "faq.md",
+    "query's category": "faq.md",
+    "license": "faq.md",
+    "who maintains": "faq.md",
+    "upgrade": "faq.md",
+}
+"""What people ask before they adopt, and the page that answers."""
 
 GOALS = (
     Goal("the first measure", "", ("Evaluate",), 300),
@@ -65,15 +91,74 @@ def main() -> None:
         for form, names in noticed(Path(folder, "mistakes")).items():
             count = 0 if "none" in names else len(names)
             report.check(f"mistakes reported, {form}", count, len(MISTAKES), unit="of 10")
+    _extras(report)
     _documentation(report)
     report.finish()
 
 
+def _extras(report: Report) -> None:
+    """Add up the files of each extra's packages, which have to be installed here."""
+    own = metadata("podium-rank")
+    alone = _packages("podium-rank", "")
+    sizes = {"none": _megabytes(alone)}
+    for extra in sorted(own.get_all("Provides-Extra") or []):
+        added = _packages("podium-rank", extra) - alone
+        missing = sorted(name for name in added if not _is_installed(name))
+        sizes[extra] = _megabytes(added - {*missing})
+        if missing:
+            report.note(f"extra {extra}, not installed here: {', '.join(missing)}")
+    report.note("MB installed: " + ", ".join(f"{name} {size:.0f}" for name, size in sizes.items()))
+    report.check("extra trees, installed", sizes["trees"], 250, at_least=False, unit="MB")
+
+
+def _packages(name: str, extra: str) -> set[str]:
+    """Return what a package with one of its extras needs, itself among it."""
+    reached = {(canonicalize_name(name), extra)}
+    waiting = list(reached)
+    while waiting:
+        package, chosen = waiting.pop()
+        if not _is_installed(package):
+            continue
+        for text in metadata(package).get_all("Requires-Dist") or []:
+            requirement = Requirement(text)
+            if requirement.marker is None or requirement.marker.evaluate({"extra": chosen}):
+                needed = canonicalize_name(requirement.name)
+                new = {(needed, each) for each in ("", *requirement.extras)} - reached
+                reached |= new
+                waiting += new
+    return {package for package, _ in reached}
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        distribution(package)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def _megabytes(packages: set[str]) -> float:
+    files = (file for each in packages for file in distribution(each).files or [])
+    paths = {Path(str(file.locate())) for file in files}
+    return sum(path.stat().st_size for path in paths if path.is_file()) / 1e6
+
+
 def _documentation(report: Report) -> None:
-    """Count what there is to read: 0.1.0 had 80 pages."""
-    pages = [page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md")]
-    words = sum(len(page.split()) for page in pages) / 1000
+    """Count what there is to read, where 0.1.0 had 80 pages, and look for answers."""
+    folder = ROOT / "docs"
+    pages = {page: page.read_text(encoding="utf-8") for page in folder.rglob("*.md")}
+    words = sum(len(page.split()) for page in pages.values()) / 1000
     report.check(f"words of {len(pages)} pages", words, 85, at_least=False, unit="thousand")
+    answered = [
+        question
+        for question, page in _QUESTIONS.items()
+        if question.lower() in pages[folder / page].lower()
+    ]
+    for question in sorted(_QUESTIONS.keys() - answered):
+        report.note(f"{_QUESTIONS[question]} has nothing on {question!r}")
+    report.check(
+        "questions with a page", len(answered), len(_QUESTIONS), unit=f"of {len(_QUESTIONS)}"
+    )
 
 
 def _start(report: Report, folder: Path) -> None:

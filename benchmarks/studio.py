@@ -26,6 +26,7 @@ from benchmarks._studio_disturbance import Disturbance, hanging_provider
 from benchmarks._studio_engine import bare_engine
 from benchmarks._studio_faults import judge_under_faults
 from benchmarks._studio_next import FEW, MANY, seconds_to_the_next_task
+from benchmarks._studio_pages import fill_project, seconds_to_wait
 from benchmarks._studio_server import Server, create_data, running
 from podium.studio.projects.service import ProjectSettings, create_project
 from podium.studio.settings import Settings
@@ -65,6 +66,7 @@ def main() -> None:
     with Postgres() as postgres:
         _load(report, postgres, size)
         _next_task(report, postgres, 60 if quick else 1000)
+        _managers_pages(report, postgres, quick)
         _disturbed(report, postgres, size, quick)
         judge_beside_hostile_traffic(report, postgres, 0.25 if quick else 30)
     _faults(report, quick)
@@ -118,6 +120,26 @@ def _next_task(report: Report, postgres: Postgres, answers: int) -> None:
         f"{1000 * many:.1f} ms with {MANY:,}"
     )
     report.check(f"next task, {MANY:,} finished queries", many / few, 1.2, at_least=False)
+
+
+def _managers_pages(report: Report, postgres: Postgres, quick: bool) -> None:
+    """The time of a manager's pages, figures and exports in a large project."""
+    queries, documents, judgments = (100, 20, 40) if quick else (2000, 50, 100)
+    url = postgres.create("pages")
+    project, token = fill_project(url, queries, documents, judgments)
+    took = seconds_to_wait(url, project, token, 1 if quick else 5)
+    report.note(
+        f"manager of {queries:,} queries of {documents} documents and {queries * judgments:,} "
+        "judgments: " + ", ".join(f"{what} {seconds:.2f} s" for what, seconds in took.items())
+    )
+    exports = [seconds for what, seconds in took.items() if what.startswith("export")]
+    figures = took.pop("first figures")
+    pages = max(seconds for what, seconds in took.items() if not what.startswith("export"))
+    report.check("slowest page", pages, 0.5, at_least=False, unit="s")
+    report.check("first figures", figures, 5, at_least=False, unit="s")
+    if not quick:  # in small projects a job's start is most of its time
+        rate = queries * judgments / max(exports)
+        report.check("slowest export", rate, 100_000, unit="judgments/s")
 
 
 def _disturbed(report: Report, postgres: Postgres, size: Size, quick: bool) -> None:

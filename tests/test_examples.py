@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from podium.data import Dataset
+from podium.data import Dataset, write_parquet
 from podium.data.format_registry import FORMATS, format_of
 from podium.errors import ArgumentError, DataError
 from podium.export import export_ranker, verify_export
@@ -23,7 +23,8 @@ from podium.judging.algorithms import ALGORITHMS
 from podium.judging.algorithms.selection import run_selection
 from podium.losses.names import parse_loss
 from podium.measures import evaluate
-from podium.rankers import LinearRanker, TreeRanker
+from podium.rankers import LinearRanker, Ranker, TreeRanker, load_ranker
+from podium.rankers.models import MODELS
 from podium.registry import Registry
 from tests.cli.run_podium import fail, podium_process, succeed
 from tests.rankers.made_up import made_up
@@ -35,7 +36,9 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 def example(monkeypatch: pytest.MonkeyPatch):
     """Import an example as its user would; what it registers is gone after the test."""
     monkeypatch.syspath_prepend(EXAMPLES)
-    registries: tuple[Registry[Any], ...] = (FORMATS, ALGORITHMS, SOURCES, TARGETS)
+    registries: tuple[Registry[Any], ...] = (
+        FORMATS, ALGORITHMS, SOURCES, TARGETS, MODELS, Ranker.KINDS
+    )  # fmt: skip
     before = [dict(registry) for registry in registries]
     loaded: list[str] = []
 
@@ -66,6 +69,38 @@ def test_own_loss(example) -> None:
     for ranker in (LinearRanker(own()), TreeRanker(own(), n_estimators=20)):
         scores = ranker.fit(data).predict(data)
         assert next(iter(evaluate("nDCG@5", data, scores).means.values())) > 0.8
+
+
+def test_own_ranker(example, tmp_path: Path) -> None:
+    own = example("own_ranker").CovarianceRanker
+    data = made_up()
+    ranker = own(shrinkage=0.0).fit(data)
+    labels = data.labels.astype(np.float64)
+    within = labels - np.repeat(labels.reshape(40, 25).mean(axis=1), 25)
+    covariance = (within[:, None] * data.features).mean(axis=0)
+    expected = covariance / data.features.var(axis=0, dtype=np.float64)
+    np.testing.assert_allclose(ranker.weights_, expected)
+    assert next(iter(evaluate("nDCG@5", data, ranker.predict(data)).means.values())) > 0.8
+    pair = ranker.explain(data, query=str(data.query_ids[0])).pair("1", "0")
+    difference = (data.features[1] - data.features[0]) * expected
+    np.testing.assert_allclose(pair.contributions, difference, atol=1e-6)
+
+    path = tmp_path / "ranker"
+    ranker.save(path)
+    assert load_ranker(path).get_params() == {"shrinkage": 0.0}
+    assert (load_ranker(path).predict(data) == ranker.predict(data)).all()
+    write_parquet(data, tmp_path / "data.parquet")
+    use = {"PYTHONPATH": str(EXAMPLES)}
+    for arguments in (
+        ["train", tmp_path / "data.parquet", path, "--model", "covariance"],
+        ["predict", path, tmp_path / "data.parquet"],
+        ["export", path, "--to", "onnx", "-o", tmp_path / "onnx"],
+    ):
+        done = podium_process("--use", "own_ranker", *arguments, **use)
+        assert done.returncode == 0, done.stderr
+    done = podium_process("predict", path, tmp_path / "data.parquet")
+    assert done.returncode == 1
+    assert b"Import the module that defines it first (`--use`)" in done.stderr
 
 
 def test_own_measure(example) -> None:

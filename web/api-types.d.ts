@@ -346,6 +346,34 @@ export interface components {
             example: components["schemas"]["ExampleOut"] | null;
         };
         /**
+         * PreviewedTask
+         * @description A task as people would see it, with its documents.
+         */
+        PreviewedTask: {
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "task" | "wait" | "paused" | "yours-done" | "done" | "blocked" | "training";
+            /**
+             * Wait Seconds
+             * @default 0
+             */
+            wait_seconds: number;
+            /**
+             * Problems
+             * @default []
+             */
+            problems: string[];
+            task?: components["schemas"]["TaskOut"] | null;
+            progress?: components["schemas"]["Progress"] | null;
+            /**
+             * Documents
+             * @default []
+             */
+            documents: components["schemas"]["DocumentOut"][];
+        };
+        /**
          * Progress
          * @description How far one is, and the query is.
          */

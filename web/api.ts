@@ -45,7 +45,7 @@ const REQUEST_TIMEOUT_MS = 20_000;
 const DOCUMENTS_PER_REQUEST = 100;
 
 export class Api {
-  private readonly baseUrl: string;
+  protected readonly baseUrl: string;
 
   constructor(
     private readonly project: string,

@@ -252,11 +252,25 @@ function picturesIn(element: HTMLElement): Promise<unknown> {
   return Promise.race([Promise.all(pictures), timeout()]);
 }
 
+/** A document's HTML in a frame that is as high as it, or as there is room; no script runs in it. */
 function loadFrame(body: HTMLElement, url: string, title: string): Promise<void> {
   const frame = createElement("iframe", { title, src: url, referrerPolicy: "no-referrer" });
-  frame.setAttribute("sandbox", "");
+  // The page may measure what is in the frame; without allow-scripts nothing in it can act.
+  frame.setAttribute("sandbox", "allow-same-origin");
+  const fit = () => {
+    const content = frame.contentDocument?.body;
+    if (!content?.childNodes.length) return;
+    const margin = parseFloat(getComputedStyle(content).marginBottom) || 0;
+    const height = Math.ceil(content.getBoundingClientRect().bottom + margin + frame.contentWindow!.scrollY);
+    frame.style.setProperty("--height", `${height}px`);
+  };
   const loaded = new Promise<void>((resolve) => {
-    frame.addEventListener("load", () => resolve(), { once: true });
+    const onLoad = () => {
+      fit();
+      new ResizeObserver(fit).observe(frame);
+      resolve();
+    };
+    frame.addEventListener("load", onLoad, { once: true });
   });
   body.append(frame);
   return Promise.race([loaded, timeout()]);

@@ -17,6 +17,11 @@ export function createElement<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+/** Focus an element, unless this page is in a frame beside a form that somebody fills in. */
+export function focusHere(element: HTMLElement): void {
+  if (parent === window || document.hasFocus()) element.focus({ preventScroll: true });
+}
+
 /** Announce a message to screen readers, even if it is the same as the last one. */
 export function announce(message: string): void {
   const region = part("announcement");

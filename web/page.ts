@@ -1,5 +1,7 @@
 /** What every page does: times in the reader's zone, and refreshed parts that stay as they were. */
 
+import { followForms, orderRows } from "./forms";
+
 /** The details of htmx's event before it swaps a response in. */
 interface SwapDetail {
   target: HTMLElement;
@@ -14,6 +16,8 @@ function locale(): string {
 }
 
 const FORMAT = new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeStyle: "short" });
+const ISO_MINUTES = /\d{4}-\d\d-\d\dT\d\d:\d\dZ/g;
+const TWO_WEEKS_MS = 14 * 24 * 3600 * 1000;
 /** The last response for each part that refreshes itself, by id. */
 const lastResponses = new Map<string, string>();
 
@@ -24,6 +28,26 @@ function localiseTimes(root: ParentNode): void {
     if (Number.isNaN(moment.getTime())) continue;
     time.title = time.textContent ?? "";
     time.textContent = FORMAT.format(moment);
+  }
+}
+
+/** Charts that span days: weekdays for two weeks, dates for longer. */
+function localiseCharts(root: ParentNode): void {
+  for (const chart of root.querySelectorAll(".chart")) {
+    const times = [...(chart.textContent ?? "").matchAll(ISO_MINUTES)].map(([iso]) => Date.parse(iso));
+    if (!times.length) continue;
+    const isLong = Math.max(...times) - Math.min(...times) > TWO_WEEKS_MS;
+    const format = new Intl.DateTimeFormat(
+      locale(),
+      isLong
+        ? { day: "numeric", month: "short" }
+        : { weekday: "short", hour: "numeric", minute: "2-digit" },
+    );
+    for (const label of chart.querySelectorAll("text, title")) {
+      label.textContent = (label.textContent ?? "").replace(ISO_MINUTES, (iso) =>
+        format.format(new Date(iso)),
+      );
+    }
   }
 }
 
@@ -56,6 +80,7 @@ function beforeSwap(detail: SwapDetail): void {
     fresh.getElementById(open.id)?.setAttribute("open", "");
   }
   localiseTimes(fresh);
+  localiseCharts(fresh);
   detail.serverResponse = fresh.body.innerHTML;
   const positions = [...target.querySelectorAll(".table")].map((table) => table.scrollLeft);
   if (positions.some(Boolean)) {
@@ -87,8 +112,11 @@ function offerCopies(root: ParentNode): void {
 }
 
 localiseTimes(document);
+localiseCharts(document);
 localiseFields(document);
 offerCopies(document);
+orderRows(document);
+followForms(document);
 addEventListener("htmx:beforeSwap", (event) =>
   beforeSwap((event as CustomEvent<SwapDetail>).detail),
 );

@@ -1,7 +1,7 @@
 /** Shows one of the page's screens, and the status in the bar above them. */
 
 import type { NextResult, Progress } from "./api";
-import { announce, part } from "./dom";
+import { announce, focusHere, part } from "./dom";
 import { gettext, ngettext } from "./messages";
 import type { Surface } from "./surfaces";
 
@@ -32,7 +32,7 @@ export class Screens {
       const shown = this.elements.find((element) => element.dataset.screen === screen)!;
       // Enter does what there is to do.
       const button = shown.querySelector<HTMLElement>(".button, button");
-      (button ?? shown).focus({ preventScroll: true });
+      focusHere(button ?? shown);
       announce(shown.querySelector("h2")?.textContent ?? "");
     }
   }

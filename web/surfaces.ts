@@ -3,7 +3,15 @@
  * Each gives tasks and takes answers as `Api` does, so that the page is the same.
  */
 
-import { type Answer, type AnswerResult, Api, type NextResult, type Schemas, type Task } from "./api";
+import {
+  type Answer,
+  type AnswerResult,
+  Api,
+  type DocumentContent,
+  type NextResult,
+  type Schemas,
+  type Task,
+} from "./api";
 import { gettext } from "./messages";
 
 /** How often to look for more while new answers are being looked through. */
@@ -86,17 +94,35 @@ class AdjudicationApi extends UnsharedApi {
   }
 }
 
+/** Tasks of the project, or of a table that is not imported yet, as a form's fields would show them. */
 class PreviewApi extends UnsharedApi {
   private after = 0;
+  private contents: DocumentContent[] = [];
+  private readonly chosen = new URLSearchParams(location.search);
 
   override async answer(_answer: Answer, more: boolean): Promise<AnswerResult> {
     return this.taken(more);
   }
 
+  /** They came with the task. */
+  override async documents(): Promise<DocumentContent[]> {
+    return this.contents;
+  }
+
+  override documentPageUrl(query: number, reference: number): string {
+    if (!this.chosen.has("upload")) return super.documentPageUrl(query, reference);
+    return `${this.baseUrl}/imports/preview/document?${this.chosen}&position=${reference}`;
+  }
+
   protected async first(): Promise<NextResult> {
-    const next = await this.get<NextResult>(`/preview?after=${this.after}`);
+    const isTable = this.chosen.has("upload");
+    if (isTable && this.contents.length) return nothing("done");
+    this.chosen.set("after", String(this.after));
+    const path = isTable ? "/imports/preview/task" : "/preview";
+    const next = await this.get<Schemas["PreviewedTask"]>(`${path}?${this.chosen}`);
     if (next.task) {
       this.after = next.task.query_id;
+      this.contents = next.documents ?? [];
       Object.assign(next.task, { expires_at: Infinity, renew_seconds: Infinity });
     }
     return next;

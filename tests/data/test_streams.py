@@ -81,16 +81,20 @@ def test_widening_only_widens() -> None:
 
 
 @given(st.lists(st.integers(1, 5), max_size=8), st.integers(1, 100))
-def test_gathering_keeps_rows_and_reaches_the_size(sizes: list[int], least: int) -> None:
+def test_gathering_keeps_rows_and_fills_the_size(sizes: list[int], most: int) -> None:
     blocks = [
         Dataset.from_arrays(np.ones((size, 2)), labels=np.zeros(size), qid=[index] * size)
         for index, size in enumerate(sizes)
     ]
-    blocks_out = list(merge_blocks(blocks, least))
+    blocks_out = list(merge_blocks(blocks, most))
     assert [query.id for block in blocks_out for query in block] == [
         str(index) for index in range(len(sizes))
     ]
-    assert all(block.features.nbytes >= least for block in blocks_out[:-1])
+    assert all(len(block) == 1 or block.features.nbytes <= most for block in blocks_out)
+    assert all(
+        block.features.nbytes + following.features[: following.sizes[0]].nbytes > most
+        for block, following in pairwise(blocks_out)
+    )
 
 
 def test_gathering_leaves_empty_blocks_out() -> None:

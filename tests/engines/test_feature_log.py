@@ -214,9 +214,9 @@ def test_opensearch_logs_what_documents_and_queries_say(shop, files):
 def test_solr_logs_what_documents_and_queries_say(core, files):
     assert detect_target(core) == "solr"
     definitions = read_definitions(files / "features.toml")
-    search = feature_search(definitions, "solr", core)
+    search = feature_search(definitions, "solr", core, "said")  # other tests upload the usual one
     queries = files / "queries.jsonl"
-    with pytest.raises(DataError, match="Solr has no feature set 'podium_features_"):
+    with pytest.raises(DataError, match="Solr has no feature set 'said_"):
         log_features(search, read_queries(queries), files / "data.parquet")
     upload_feature_set(search)
     log_features(search, read_queries(queries), files / "data.parquet", LogSettings(depth=DEPTH))

@@ -132,9 +132,10 @@ def test_another_model_that_was_uploaded_by_hand_is_found_in_opensearch(
 
 
 def test_a_model_that_was_not_put_is_told(opensearch_ltr, linear, tmp_path):
-    export = export_ranker(linear, "opensearch", tmp_path, ExportSettings(model_name="absent"))
+    export = export_ranker(linear, "opensearch", tmp_path, ExportSettings(model_name="unput"))
     with pytest.raises(
-        DataError, match=r"OpenSearch has no model 'podium-absent-[0-9a-f]{12}' and no 'absent'"
+        DataError,
+        match=r"OpenSearch has no model 'podium-unput-[0-9a-f]{12}' and no 'unput'",
     ):
         connect_engine("opensearch", opensearch_ltr.url).score(export, export.golden_rows().values)
 

@@ -70,6 +70,13 @@ def test_the_hash_is_of_canonical_json(tmp_path):
     assert read(tmp_path, FIELD).hash == hashlib.sha256(text.encode()).hexdigest()
 
 
+def test_a_source_whose_content_is_not_json_has_no_hash():
+    source = QuerySource(property=Path("prices.csv"))  # type: ignore[arg-type]
+    definitions = FeatureDefinitions((FeatureDefinition("price", source),))
+    with pytest.raises(ArgumentError, match=r"Path is not JSON .*Let `content` of your own"):
+        _ = definitions.hash
+
+
 def test_the_hash_does_not_depend_on_layout_order_or_candidates(tmp_path):
     first = read(tmp_path, DEFINITIONS)
     candidates, *features = re.split(r"(?=\[\[feature\]\])", DEFINITIONS)

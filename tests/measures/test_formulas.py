@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from sys import modules
 
 import numpy as np
 import pytest
@@ -60,7 +61,10 @@ def test_every_measure_of_labels_has_a_formula_here() -> None:
     assert named >= {
         kind.name
         for kind in measure_definitions()
-        if not kind.on_pairs and kind.function.__module__.startswith("podium.")
+        # Those that examples define are in no module.
+        if not kind.on_pairs
+        and kind.function.__module__.startswith("podium.")
+        and kind.function.__name__ in vars(modules[kind.function.__module__])
     }
 
 

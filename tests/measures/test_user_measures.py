@@ -25,6 +25,7 @@ from podium.measures import (
 from podium.measures.compiled.loops import loop_for, over_labels
 from podium.measures.inputs import Pairs
 from podium.measures.names import parse_measure
+from podium.measures.parameters import BY_CONVENTION
 from podium.measures.reference import reference_page
 from podium.measures.registry import Measure, definition_of
 
@@ -149,6 +150,24 @@ def test_parameters_come_from_the_signature() -> None:
     ):
         with pytest.raises(ArgumentError, match=hint):
             every_type(**wrong)
+
+
+def test_what_an_evaluation_gives_is_a_parameter_by_convention() -> None:
+    with pytest.raises(ArgumentError, match=r"podium\.measures\.parameters\.BY_CONVENTION"):
+
+        @measure("OwnThreshold")
+        def own_threshold(labels: Floats, rel: float = 2.0) -> float:
+            return labels[0] >= rel
+
+    @measure("Reached")
+    def reached(labels: Floats, rel: float = BY_CONVENTION) -> float:
+        return labels[0] >= rel
+
+    query = {"truth": [1, 0], "ranking": [2, 1], "group": [2]}
+    result = evaluate(["Reached", "Reached(rel=2)"], **query)
+    assert list(result.means.values()) == [1.0, 0.0]
+    strict = evaluate(["Reached"], conventions=Conventions(relevant_from=2), **query)
+    assert list(strict.means.values()) == [0.0]
 
 
 def test_a_measure_without_a_cut_takes_no_cut_off() -> None:

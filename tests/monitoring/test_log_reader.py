@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from podium.data import Dataset, read_parquet, write_parquet
+from podium.data.definitions_hash import common_hash
 from podium.errors import DataError
 from podium.monitoring import Sample, read_ranking_log
 from podium.monitoring.log_reader import last_rankings
@@ -141,6 +142,21 @@ def test_a_log_in_blocks_is_the_log_as_a_whole(tmp_path, monkeypatch):
     values = {query.id: query.features[0, 0] for block in blocks for query in block}
     assert values == {query.id: query.features[0, 0] for query in whole}
     assert values == {f"q{number % 8}": number for number in range(12, 20)}
+
+
+def test_a_log_grows_while_it_is_read(tmp_path, monkeypatch):
+    def grows(hashes, what):
+        with (tmp_path / "rankings-1.jsonl").open("a") as file:
+            file.write(line("r", ["c"], [1.0], x=[9]))
+        return common_hash(hashes, what)
+
+    (tmp_path / "rankings-1.jsonl").write_text(line("\ud800", [], [], x=[]))
+    (tmp_path / "rankings-2.jsonl").write_text(
+        line("q", ["a"], [1.0], x=[1]) + line("p", ["b"], [1.0], x=[2])
+    )
+    monkeypatch.setattr("podium.monitoring.log_reader.common_hash", grows)
+    blocks = list(last_rankings(tmp_path))
+    assert [query.id for block in blocks for query in block] == ["q", "p"]
 
 
 def test_labels_of_other_queries_write_nothing(log, tmp_path):

@@ -281,3 +281,31 @@ def test_a_preference_is_at_most_1_and_a_broken_split_shows_nothing() -> None:
     planned = compare_groups({"arm": arms, "bought": bought, "client": list(range(2000))},
                              assignment="arm", share=0.7)  # fmt: skip
     assert all(each.shown for each in require_online(planned, ["b > a", "bought > baseline"]))
+
+
+def test_clients_that_are_not_known_or_several_are_said() -> None:
+    rows = interleaved(30)
+    some, others = {f"s{n}" for n in range(1, 9)}, {f"s{n}" for n in range(21, 29)}
+    rows["client"] = [
+        None if search in some else f"another of {rank}" if search in others else client
+        for search, rank, client in zip(
+            rows["search_id"], rows["rank"], rows["client"], strict=True
+        )
+    ]
+    counted = {
+        search
+        for search, clicked, credit in zip(
+            rows["search_id"], rows["clicked"], rows["credit"], strict=True
+        )
+        if clicked and credit
+    }
+    assert compare_interleaved(rows).warnings == (
+        f"{len(counted & some)} searches have no client: each of them counts as one.",
+        f"{len(counted & others)} searches have several clients, of which one counts: the log may "
+        "mix searches.",
+    )
+    groups = {
+        "policy": ["a", "b"] * 50, "value": [1.0, 2.0] * 50, "client": [None, *range(1, 100)],
+    }  # fmt: skip
+    (warning,) = compare_groups(groups).warnings
+    assert warning == "1 rows have no client: each of them counts as one."

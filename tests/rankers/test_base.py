@@ -139,8 +139,11 @@ def test_a_ranker_of_another_kind_is_named_with_its_file(tmp_path: Path) -> None
     path.write_bytes(whole)
     with pytest.raises(DataError, match=r"model.*is not a ranker of this Podium \('NewFeature'\)"):
         load_ranker(path)
-    with pytest.raises(DataError, match=r"^is not a ranker of this Podium"):
+    with pytest.raises(DataError, match=r"^is not a ranker of this Podium.*Import the module"):
         load_ranker(BytesIO(whole))
+    damaged = archive_bytes(replace(archive, metadata={}))
+    with pytest.raises(DataError, match=r"is not a ranker of this Podium.*Train and save it again"):
+        load_ranker(BytesIO(damaged))
 
 
 def test_a_file_is_what_to_bytes_gives_and_loads_the_same(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_requests_name_clients_and_may_switch_it_off() -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (("--interleave", "old,new"), "Add --search and --ranking-log"),
+        (("--interleave", "old,new"), "Add --ranking-log"),
         (("--share", "10%"), "--share is of --interleave"),
         (("--interleave", "old", "--search", "s.toml", "--ranking-log", "l"), "is not a pair"),
         (("--interleave", "old,other", "--search", "s.toml", "--ranking-log", "l"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import time
 
@@ -9,7 +10,10 @@ import httpx2
 import numpy as np
 import pytest
 
+from podium.data import Dataset
+from podium.rankers import LinearRanker
 from podium.serving import ServingSettings
+from podium.serving.experiment import Experiment, InterleaveSettings
 from podium.serving.rank_request import RankDecoder
 from podium.serving.refusal import Refusal
 from podium.serving.settings import parse_model
@@ -260,3 +264,75 @@ def test_colons_in_strings_are_not_keys():
     body = b'{"query": "a: \\u003a", "documents": [{"id": "u:r:n", "features": {"a:b": 1}}]}'
     assert decode(body).ids == ["u:r:n"]
     assert decode(body.replace(b"u:r", b"u\\u003ar")).ids == ["u:r:n"]
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_a_draft_of_two_models_is_shown_and_logged_where_a_request_asks_for_it(tmp_path, share):
+    trees().save(tmp_path / "old.podium")
+    trees(-1.0).save(tmp_path / "new.podium")
+    settings = ServingSettings(
+        models=(
+            parse_model(str(tmp_path / "old.podium")),
+            parse_model(str(tmp_path / "new.podium")),
+        ),
+        ranking_log=str(tmp_path / "log"),
+        log_seconds=0.1,
+        interleave=InterleaveSettings("old", "new", share, key_file=str(tmp_path / "key")),
+    )
+    (tmp_path / "key").write_text("secret")
+    X = rows()
+    old, new = ([int(name[1:]) for name in expected(each, X)[0]] for each in (trees(), trees(-1.0)))
+    experiment = Experiment(settings.interleave, tmp_path)
+    with serving(settings) as address, httpx2.Client(base_url=address, timeout=60) as client:
+        drafts = 0
+        for number in range(20):
+            who = {"search_id": f"s{number}", "client": f"c{number}", "interleave": True}
+            answer = client.post("/rank", json=rank_body(X) | who).raise_for_status().json()
+            shown = [int(each["id"][1:]) for each in answer["ranking"]]
+            if not experiment.takes_part(f"s{number}", f"c{number}"):
+                assert (shown, "experiment" in answer) == (old, False)
+                continue
+            drafts += 1
+            name = answer["experiment"]
+            assert shown == experiment.draft(name, f"s{number}", old, new, len(old)).documents
+        assert drafts == 20 if share == 1.0 else 2 < drafts < 18
+        quiet = client.post("/rank", json=rank_body(X) | {"client": "me"}).json()
+        assert [int(each["id"][1:]) for each in quiet["ranking"]] == old
+        metrics = client.get("/metrics").text
+        assert f'podium_serving_interleaved_total{{outcome="interleaved"}} {drafts}.0' in metrics
+        alone = client.post("/rank/new", json=rank_body(X) | {"interleave": True})
+        assert alone.status_code == 200
+    lines = [
+        json.loads(line)
+        for path in (tmp_path / "log").glob("*.jsonl.gz")
+        for line in gzip.decompress(path.read_bytes()).splitlines()
+    ]
+    with_draft = [line for line in lines if "credits" in line and line["search_id"][0] == "s"]
+    assert len(with_draft) == drafts
+    for line in with_draft:
+        draft = experiment.draft(line["experiment"]["id"], line["search_id"], old, new, len(old))
+        assert [line["ids"][row] for row in draft.documents] == line["shown"]
+        assert line["credits"] == draft.credits
+        assert line["client"] == experiment.hashed(f"log c{line['search_id'][1:]}")
+
+
+def test_a_partner_that_cannot_rank_the_documents_costs_no_search(tmp_path, service):
+    refused = service.post("/rank", json=rank_body(rows()[:9]) | {"interleave": True})
+    assert refused.status_code == 400
+    assert "is not interleaved" in refused.json()["error"]
+    trees().save(tmp_path / "old.podium")
+    other = Dataset.from_arrays(np.eye(4), [0, 1, 2, 3], group=[4])
+    LinearRanker("ListNet").fit(other).save(tmp_path / "new.podium")
+    settings = ServingSettings(
+        models=(
+            parse_model(str(tmp_path / "old.podium")),
+            parse_model(str(tmp_path / "new.podium")),
+        ),
+        ranking_log=str(tmp_path / "log"),
+        interleave=InterleaveSettings("old", "new", 1.0),
+    )
+    with serving(settings) as address, httpx2.Client(base_url=address, timeout=60) as client:
+        answer = client.post("/rank", json=rank_body(rows()) | {"interleave": True}).json()
+        assert [each["id"] for each in answer["ranking"]] == expected(trees(), rows())[0]
+        assert "experiment" not in answer
+        assert 'interleaved_total{outcome="failed"} 1.0' in client.get("/metrics").text

@@ -253,9 +253,9 @@ def test_the_page_for_managers(engine, database):
         page = browser.get(base).text
         for name in ("title", "brand", "price", "document_id"):
             assert f"<code>{name}</code>" in page
-        values = {"field-0": "title", "role-0": "", "position-0": "1"}
-        values |= {"field-1": "price", "role-1": "price", "label-1": "EUR", "position-1": "9"}
-        values |= {"field-2": "brand", "role-2": "title", "label-2": "", "position-2": "2"}
+        values = {"field-0": "title", "role-0": ""}
+        values |= {"field-2": "brand", "role-2": "title", "label-2": ""}  # a row that was moved
+        values |= {"field-1": "price", "role-1": "price", "label-1": "EUR"}
         csrf = {"csrf": browser.csrf(base)}
         assert browser.post(f"{base}/fields", data=csrf | values).status_code == 303
         assert row_of(engine, project).display == [
@@ -345,3 +345,33 @@ def test_terms_are_the_forms_that_a_document_has():
 )
 def test_html_keeps_styles_that_load_nothing(markup, kept):
     assert sanitized(markup) == kept
+
+
+def test_managers_look_at_fields_before_they_choose_them(engine, database):
+    ann, bob = make_people(engine, 2)
+    project = _shop(engine, [ann, bob], display=[{"field": "title", "role": "title"}])
+    base = f"/api/v1/projects/{project}"
+    draft = {"field-0": "price", "role-0": "price", "label-0": "EUR", "field-1": "title"}
+    with (
+        serving(Settings(database=database)) as address,
+        program(engine, address, ann) as manager,
+        program(engine, address, bob) as assessor,
+    ):
+        shown = manager.get(f"{base}/preview").json()
+        assert [bool(each["title"]) for each in shown["documents"]] == [True, True]
+        assert [each["fields"] for each in shown["documents"]] == [[], []]
+        shown = manager.get(f"{base}/preview", params=draft).json()
+        assert [each["title"] for each in shown["documents"]] == ["", ""]
+        assert shown["task"]["sides"][0]["documents"][0]["title"] == ""
+        assert shown["documents"][0]["fields"][0]["text"].endswith("EUR")
+        assert row_of(engine, project).display[0]["field"] == "title"  # nothing was saved
+        twice = draft | {"role-1": "price", "field-1": "price"}
+        refused = manager.get(f"{base}/preview", params=twice).json()
+        assert (refused["state"], len(refused["problems"])) == ("blocked", 1)
+        assert assessor.get(f"{base}/preview", params=draft).status_code == 403
+        # Nor does naming a field show assessors a picture that the project hides.
+        task = shown["task"]
+        document = f"{base}/queries/{task['query_id']}/documents"
+        image = f"{document}/{task['sides'][0]['documents'][0]['reference']}/image?field=brand"
+        assert "has no picture" in assessor.get(image).text
+        assert "has no picture" not in manager.get(image).text

@@ -71,6 +71,9 @@ def test_the_chart_has_the_last_count_before_each_time():
     assert values == [0.0] * 30 + [40.0] * 29 + [46.0]
     assert "now" in chart
     assert age_label(2360.0) == "-39 min"
+    days = str(history_chart([[0.0, 0], [90_000.0, 40]], 200_000.0, 46))
+    assert ">1970-01-01T00:00Z<" in days  # pages write it in the reader's zone
+    assert "h<" not in days
 
 
 def test_too_little_for_a_chart():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from podium.errors import DataError
@@ -149,6 +151,18 @@ def test_the_pages_of_a_project(engine, address):
         assert "All done" not in page
         settings = browser.get(f"{home}/settings").text
         assert 'value="4"' in settings
+        effort = {"k": "6", "effort": "balanced"}
+        chosen = browser.submit(f"{home}/settings/effort", effort | {"next": "yes"})
+        assert chosen.headers["location"] == f"{home}/dashboard"
+        chosen = browser.submit(f"{home}/settings/effort", effort | {"k": "4"})
+        assert chosen.headers["location"] == f"{home}/settings"
+        settings = browser.get(f"{home}/settings").text
+        assert re.search(r'value="balanced" required checked', settings)
+        assert "Steps of the start" in settings
+        assert "Steps of the start" in browser.get(f"{home}/settings/screen").text
+        wrong = browser.submit(f"{home}/settings/effort", effort | {"k": "0"})
+        assert (wrong.status_code, "k: Input should be greater" in wrong.text) == (422, True)
+        assert browser.get(f"{home}/settings/costs").status_code == 200
         answer = browser.submit(
             f"{home}/settings", {"name": "Shoes", "k": "4", "guidelines": "# Look\n<script>x"}
         )

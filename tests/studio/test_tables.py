@@ -261,11 +261,18 @@ def test_the_api(server):
         shown = client.post(f"{path}/preview", files=files).json()
         assert shown["columns"] == ["qid", "query", "docid", "title", "body", "score"]
         assert shown["guess"]["text"] == "body"
-        assert shown["query"] == "red, shoes"
-        assert shown["documents"] == [
-            {"title": "Red shoes", "text": 'Quoted "text"\non two lines', "html": ""},
-            {"title": "", "text": "Blue", "html": ""},
+        stored = {"upload": shown["upload"], "name": "shoes.csv"}
+        task = client.get(f"{path}/preview/task", params=stored).json()
+        assert (task["state"], task["task"]["query"]) == ("task", "red, shoes")
+        assert [(each["title"], each["text"]) for each in task["documents"]] == [
+            ("Red shoes", 'Quoted "text"\non two lines'),
+            ("", "Blue"),
         ]
+        for params in (stored | {"query": "query"}, stored | {"query": "query", "url": "docid"}):
+            task = client.get(f"{path}/preview/task", params=params).json()
+            assert (task["state"], len(task["problems"])) == ("blocked", 1)
+        gone = client.get(f"{path}/preview/task", params=stored | {"upload": "x"})
+        assert gone.status_code == 404
         body = {"upload": shown["upload"], "columns": shown["guess"], "skip_empty": True}
         wrong = body | {"columns": {"query": "nope", "document_id": "docid"}}
         assert client.post(f"{path}/table", json=wrong).status_code == 422
@@ -334,29 +341,37 @@ def test_the_pages(server):
     with Browser(address) as browser:
         browser.sign_in("bob@example.org")
         hostile = SHOES.replace(b"Boots", b"<script>alert(1)</script>")
-        page = browser.submit(f"{base}/preview", files={"table": ("s.csv", hostile)}).text
+        sent = browser.submit(f"{base}/files", files={"files": ("s & {x}.csv", hostile)})
+        assert sent.status_code == 303
+        address_of_table = sent.headers["location"]
+        page = browser.get(address_of_table).text
         assert "&lt;script&gt;" in page
         assert '<option value="body" selected>' in page
         values = {
             name: re.search(rf'name="{name}" value="([^"]*)"', page).group(1)
             for name in ("upload", "name")
         }
-        assert "srcdoc" not in page
+        assert values["name"] == "s &amp; {x}.csv"
         values |= {"query_id": "qid", "query": "query", "document_id": "docid", "title": "title"}
-        columns = values | {"html": "body", "document_id": ""}
-        page = browser.submit(f"{base}/preview/columns", columns).text
-        assert "Choose the columns of the query" in page
-        page = browser.submit(f"{base}/preview/columns", columns | {"document_id": "docid"}).text
-        assert 'srcdoc="Quoted' in page
-        assert '<option value="body" selected>' in page
-        gone = browser.submit(f"{base}/preview/columns", columns | {"upload": "x"})
-        assert gone.status_code == 404
-        assert browser.submit(f"{base}/table", values | {"title": "x"}).status_code == 422
+        document = f"/api/v1/projects/{project}/imports/preview/document"
+        chosen = values | {"html": "body", "title": "title", "position": "0"}
+        framed = browser.get(document, params=chosen)
+        assert "Quoted" in framed.text
+        assert "sandbox" in framed.headers["content-security-policy"]
+        assert browser.get(document, params=chosen | {"document_id": ""}).status_code == 404
+        frame = browser.get(f"/projects/{project}/preview", params={"embedded": "yes"})
+        assert frame.headers["x-frame-options"] == "SAMEORIGIN"
+        alone = browser.get(f"/projects/{project}/preview")
+        assert alone.headers["x-frame-options"] == "DENY"
+        refused = browser.submit(f"{base}/table", values | {"title": "x"})
+        assert refused.status_code == 422
+        assert '<option value="docid" selected>' in refused.text  # what was chosen is still there
+        assert browser.get(f"{base}/preview?upload=x").status_code == 404
         assert browser.submit(f"{base}/table", values).status_code == 303
         wait_until(lambda: len(items_of(engine, project)) == 4)
         shown = browser.get(base).text
         assert "2 queries with 4 documents added." in shown
-        assert "s.csv" in shown
-        refused = browser.submit(f"{base}/preview", files={"table": ("s.csv", b"[1]")})
+        assert "s &amp;amp; {x}.csv" in shown
+        refused = browser.submit(f"{base}/files", files={"files": ("s.csv", b"[1]")})
         assert refused.status_code == 422
         assert "array of objects" in refused.text

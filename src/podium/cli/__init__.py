@@ -206,7 +206,8 @@ def _root(
         typer.Option(
             "--use",
             metavar="MODULE",
-            help="Import a Python module first: your own losses, measures, algorithms or formats.",
+            help="Import a Python module first, which registers what it defines: losses, measures, "
+            "rankers, feature sources, export targets, formats, selection algorithms.",
         ),
     ] = None,
 ) -> None:

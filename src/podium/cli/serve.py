@@ -69,8 +69,8 @@ def serve_command(
         str | None,
         typer.Option(
             metavar="OLD,NEW",
-            help="With --search: two models of which some searches show a draft; one of them is "
-            "the model of all others.",
+            help="Two models of which some searches show a draft; one of them is the model of all "
+            "others. /search does so itself, /rank where a request says so.",
         ),
     ] = None,
     share: Annotated[
@@ -131,20 +131,21 @@ def serve_command(
     engine = None if search is None else read_search_settings(search)
     experiment = None
     if interleave is not None:
-        if engine is None or ranking_log is None:
+        if ranking_log is None:
             raise ArgumentError(
-                "--interleave is of searches, and its results are in the ranking log",
-                hint="Add --search and --ranking-log.",
+                "what was shown of an experiment is in the ranking log",
+                hint="Add --ranking-log FOLDER.",
             )
         old, new = parse_pair(interleave)
         for name in (old, new):
             if name not in {model.name for model in models}:
                 raise ArgumentError(f"{name} is not served", hint="Name two of the models.")
-        if (engine.model or models[0].name) not in (old, new):
+        usual = (None if engine is None else engine.model) or models[0].name
+        if usual not in (old, new):
             raise ArgumentError(
-                f"{engine.model or models[0].name} ranks all other searches, and is neither "
-                f"{old} nor {new}", hint="Interleave it with another model.",
-            )  # fmt: skip
+                f"{usual} ranks all other searches, and is neither {old} nor {new}",
+                hint="Interleave it with another model.",
+            )
         part = parse_share(share)
         if not 0 < part <= 1:
             raise ArgumentError(f"share is {share}", hint="Give one above 0 and up to 100%.")

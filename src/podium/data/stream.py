@@ -80,19 +80,19 @@ def whole_queries(blocks: Iterable[Dataset], name: str) -> Iterator[Dataset]:
         yield pending
 
 
-def merge_blocks(blocks: Iterable[Dataset], min_bytes: int) -> Iterator[Dataset]:
-    """Concatenate consecutive blocks with the same features up to a minimum size in bytes.
+def merge_blocks(blocks: Iterable[Dataset], max_bytes: int) -> Iterator[Dataset]:
+    """Concatenate consecutive blocks with the same features up to a size in bytes.
 
     Text is parsed in small blocks that fit a processor's cache; files and rankers need larger ones.
     """
     pending: list[Dataset] = []
     size = 0
     for block in filter(len, blocks):  # a part of a split may be empty
-        if pending and (size >= min_bytes or pending[0].feature_names != block.feature_names):
-            yield _concat(pending)
-            pending, size = [], 0
-        pending.append(block)
         size += block.features.nbytes
+        if pending and (size > max_bytes or pending[0].feature_names != block.feature_names):
+            yield _concat(pending)
+            pending, size = [], block.features.nbytes
+        pending.append(block)
     if pending:
         yield _concat(pending)
 

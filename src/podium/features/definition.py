@@ -59,7 +59,10 @@ class Source(ABC):
         return Column(lambda _query, documents: [each.values.get(name, nan) for each in documents])
 
     def content(self) -> dict[str, Any]:
-        """Return what defines the values, as JSON has it."""
+        """Return what defines the values, as JSON has it: what the hash is taken of.
+
+        By default the attributes. A source that reads a file returns the digest of its bytes.
+        """
         return {name: value for name, value in vars(self).items() if value is not None}
 
     def logged(self, _feature: FeatureDefinition) -> tuple[FeatureDefinition, ...]:

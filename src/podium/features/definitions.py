@@ -51,12 +51,19 @@ class FeatureDefinitions:
         candidates is not part of it.
         """
         contents = sorted((feature.content() for feature in self.features), key=_name)
-        canonical = json.dumps(
-            {"version": _VERSION, "features": contents},
-            sort_keys=True,
-            separators=(",", ":"),
-            allow_nan=False,
-        )
+        try:
+            canonical = json.dumps(
+                {"version": _VERSION, "features": contents},
+                sort_keys=True,
+                separators=(",", ":"),
+                allow_nan=False,
+            )
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(
+                f"what defines the features has no hash ({error})",
+                hint="Let `content` of your own source return what JSON can hold: of a file the "
+                "digest.",
+            ) from error
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     @cached_property

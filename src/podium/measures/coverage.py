@@ -139,7 +139,9 @@ def coverage_of(
         known = _known(inputs, conventions)
         judged = shown if known.all() else _count_known(inputs, known, depth)
     pool = inputs.judged_labels
-    only = pool is not None and bool(len(pool)) and bool(np.nanmin(pool, initial=np.inf) > 0)
+    if pool is not inputs.labels or np.isnan(least):
+        least = np.nan if pool is None else np.nanmin(pool, initial=np.inf)
+    only = pool is not None and bool(len(pool)) and bool(least > 0)
     return RunCoverage(len(inputs.query_ids), answered, inputs.others, depth, shown, judged, only)
 
 

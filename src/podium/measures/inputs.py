@@ -319,16 +319,21 @@ def _inputs(
             raise DataError(f"{len(column)} {name} for {rows} rows", hint="Give one for each row.")
     if pairs is not None:
         _check_pairs(pairs, offsets)
+    ranked = _single(labels)
     return Inputs(
         query_ids=query_ids,
         offsets=fixed(offsets, np.dtype(np.int64)),
         scores=fixed(values, _score_type(values)),
-        labels=None if labels is None else fixed(labels, np.dtype(np.float32)),
-        judged_labels=None if judged_labels is None else fixed(judged_labels, np.dtype(np.float32)),
+        labels=ranked,
+        judged_labels=ranked if judged_labels is labels else _single(judged_labels),
         judged_offsets=fixed(judged_offsets, np.dtype(np.int64)),
         document_ids=document_ids,
         pairs=pairs,
     )
+
+
+def _single(labels: Floats | None) -> Floats | None:
+    return None if labels is None else fixed(labels, np.dtype(np.float32))
 
 
 def _score_type(scores: NDArray[Any]) -> np.dtype[Any]:

@@ -68,7 +68,8 @@ def measure(
 
     then ``cut``, the cut-off, and what else an evaluation knows (``rel``, ``discounts``, and the
     rest of ``podium.measures.arguments``); then the parameters of the measure, each with a default:
-    numbers, booleans, or tuples of numbers, which arrive as arrays. It returns the query's value,
+    numbers, booleans, or tuples of numbers, which arrive as arrays. ``rel=BY_CONVENTION`` makes
+    what the conventions have a parameter, too. It returns the query's value,
     or NaN where there is nothing to find. Its docstring is the measure's reference. It is compiled
     with Numba if that is possible and runs as Python if not.
 
@@ -207,7 +208,8 @@ def _parameter(
         if taken.default is not BY_CONVENTION:
             raise ArgumentError(
                 f"{taken.name} of the measure {measure} has a default, but the evaluation gives "
-                "it. Leave the default out, or choose another name."
+                "it. Leave the default out; for a parameter that users may set, make it "
+                "podium.measures.parameters.BY_CONVENTION; or choose another name."
             )
         return replace(parameter, name=taken.name)
     value_type = _value_type(hint, taken.default)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gzip
 import os
+import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -24,6 +25,11 @@ _LONGEST_LINE = 1 << 28
 _NUMBERS = {int, float}
 _RANKINGS = 100
 """The rankings that a block has at most."""
+
+_KEEP_LAST = """
+INSERT INTO last VALUES (?, ?, ?) ON CONFLICT (query) DO UPDATE
+SET time = excluded.time, place = excluded.place WHERE excluded.time >= time
+"""
 
 
 @dataclass(frozen=True)
@@ -99,7 +105,8 @@ def read_ranking_log(path: str | os.PathLike[str], *, model: str | None = None) 
         [[2.0]]
     """
     # Each process of a server has a file of its own: the files overlap in time.
-    entries = sorted(_all_entries(path, model), key=lambda each: each.time)
+    every = (entry for _, entry in _all_entries(_files(Path(path)), model))
+    entries = sorted(every, key=lambda each: each.time)
     return _logged(entries, tuple(entries[0].features))
 
 
@@ -107,29 +114,52 @@ def last_rankings(path: str | os.PathLike[str], *, model: str | None = None) -> 
     """Yield the last ranking of each query, in blocks, all of whose labels are 0.
 
     The files are read twice: what is kept of the first time is only where each query's last
-    ranking is, so that a log may be larger than memory.
+    ranking is, in a temporary file, so that a log of any number of queries is read.
     """
-    last: dict[str, tuple[str, int]] = {}
+    files = _files(Path(path))
     definitions: set[str | None] = set()
     names: tuple[str, ...] = ()
-    for position, entry in enumerate(_all_entries(path, model)):
-        names = names or tuple(entry.features)
-        definitions.add(entry.definitions)
-        # Each process of a server has a file of its own: the files overlap in time.
-        last[entry.query] = max(last.get(entry.query, ("", 0)), (entry.time, position))
-    shared = common_hash(sorted(definitions, key=str), "the rankings")
-    places = {place for _, place in last.values()}
-    kept = (
-        entry
-        for position, entry in enumerate(_all_entries(path, model))
-        if position in places and len(entry.scores)
-    )
-    empty = True
-    while some := list(islice(kept, _RANKINGS)):
-        empty = False
-        yield replace(_logged(some, names).dataset(), definitions_hash=shared)
+
+    def places() -> Iterator[tuple[bytes, bytes, int]]:
+        nonlocal names
+        for place, entry in _all_entries(files, model):
+            names = names or tuple(entry.features)
+            definitions.add(entry.definitions)
+            yield _bytes(entry.query), _bytes(entry.time), place
+
+    with closing(sqlite3.connect("")) as last:
+        last.execute("CREATE TABLE last (query BLOB PRIMARY KEY, time BLOB, place INTEGER)")
+        try:
+            last.executemany(_KEEP_LAST, places())
+            shared = common_hash(sorted(definitions, key=str), "the rankings")
+            rows = last.execute("SELECT place FROM last ORDER BY place")
+            kept = _at((place for (place,) in rows), _all_entries(files, model))
+            empty = True
+            while some := list(islice(kept, _RANKINGS)):
+                empty = False
+                yield replace(_logged(some, names).dataset(), definitions_hash=shared)
+        except sqlite3.Error as error:
+            raise DataError(
+                f"the queries of the log do not fit in a temporary file ({error})",
+                hint="Set TMPDIR to a folder with more space.",
+            ) from error
     if empty:
         raise DataError("the log has no ranking", hint="Check its folder.")
+
+
+def _bytes(text: str) -> bytes:
+    """Encode any text of JSON; bytes compare as the texts do."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _at(places: Iterator[int], entries: Iterator[tuple[int, _Entry]]) -> Iterator[_Entry]:
+    """Yield the rankings at some places, which ascend, that have documents."""
+    chosen = next(places, None)
+    for place, entry in entries:
+        if place == chosen:
+            chosen = next(places, None)
+            if len(entry.scores):
+                yield entry
 
 
 def _logged(entries: Sequence[_Entry], names: tuple[str, ...]) -> LoggedRankings:
@@ -144,9 +174,13 @@ def _logged(entries: Sequence[_Entry], names: tuple[str, ...]) -> LoggedRankings
     )
 
 
-def _all_entries(path: str | os.PathLike[str], model: str | None) -> Iterator[_Entry]:
+def _all_entries(files: Sequence[Path], model: str | None) -> Iterator[tuple[int, _Entry]]:
+    """Yield all rankings, each with a number for its place, which another reading has again.
+
+    A server may write to the files in between.
+    """
     names: tuple[str, ...] | None = None
-    for file in _files(Path(path)):
+    for index, file in enumerate(files):
         for number, entry in _entries(file, model):
             present = tuple(entry.features)
             if names is None:
@@ -156,9 +190,10 @@ def _all_entries(path: str | os.PathLike[str], model: str | None) -> Iterator[_E
                     "has a ranking with other features than the first",
                     path=file, line=number, hint="Name one model, or read the files apart.",
                 )  # fmt: skip
-            yield entry
+            yield (index << 40) + number, entry
     if names is None:
-        raise DataError("has no ranking", path=path, hint="Check the folder and the model.")
+        where = files[0] if len(files) == 1 else files[0].parent
+        raise DataError("has no ranking", path=where, hint="Check the folder and the model.")
 
 
 def _files(path: Path) -> Sequence[Path]:

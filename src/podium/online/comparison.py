@@ -265,10 +265,13 @@ def compare_interleaved(
         policy = "NULL"
         if "policy" in data.types:  # a page that was not interleaved has another one
             policy = "max(CASE WHEN _value IS NOT NULL THEN CAST(policy AS VARCHAR) END)"
+        clients = "true, false"
+        if "client" in data.types:
+            clients = "count(client) = 0, coalesce(min(client) < max(client), false)"
         run(
             "CREATE TABLE searches (search UBIGINT, unit UBIGINT, moment BIGINT, slice VARCHAR, "
             "experiment VARCHAR, differs BOOLEAN, acted BOOLEAN, says BOOLEAN, credit DOUBLE, "
-            "problem VARCHAR)"
+            "problem VARCHAR, nameless BOOLEAN, several BOOLEAN)"
         )
         for relation in data.relations:
             run(
@@ -276,7 +279,7 @@ def compare_interleaved(
                       min({data.moment}), {data.first(slices) if slices else "''"},
                       {policy}, count(_value) > 0, bool_or(_acted),
                       bool_or(_acted AND _value <> 0),
-                      sum(CASE WHEN _acted THEN _value ELSE 0 END), max(_problem)
+                      sum(CASE WHEN _acted THEN _value ELSE 0 END), max(_problem), {clients}
                     FROM (SELECT {credit} AS _value, {_flag(data, action)} AS _acted,
                             CASE WHEN {unreadable} THEN 'credit is not a number'
                               WHEN {others} THEN 'other team' END AS _problem, * FROM {relation})
@@ -313,6 +316,9 @@ def compare_interleaved(
                   {outcome}, {outcome} * {outcome}, 0 FROM counted"""
         )
         sums = _all_sums(data, 1, time, sliced=slices is not None)
+        ((nameless, several),) = data.query(
+            "SELECT count(*) FILTER (nameless), count(*) FILTER (several) FROM counted"
+        )
         by_client = "client" in data.types and _has_clients(data)
     if not sums.whole:
         detail = ", ".join(f"{name}: {count:,}" for name, count in counts.items())
@@ -339,7 +345,7 @@ def compare_interleaved(
         "interleaving", chosen or "", old, new, tuple(results),
         tuple(Moment(moment, value(arms)) for moment, arms in sums.course), counts, level,
         slices or "", (total, total), by_client=by_client, novelty=_novelty(sums, value),
-        warnings=_doubts(by_client, sums),
+        warnings=_doubts(by_client, sums, "searches", nameless, several),
     )  # fmt: skip
 
 
@@ -442,6 +448,9 @@ def compare_groups(
         ((mixed,),) = data.query(
             "SELECT count(*) FROM (SELECT 1 FROM parts GROUP BY unit HAVING min(arm) < max(arm))"
         )
+        nameless = 0
+        if by_client:
+            ((nameless,),) = data.query("SELECT count(*) FROM every WHERE client IS NULL")
     for arm, name in (("old", old), ("new", new)):
         if arm not in sums.whole:
             raise DataError(f"has no row of the group {name!r} to compare", path=data.name)
@@ -473,7 +482,7 @@ def compare_groups(
             arms.get("old", empty)[0], arms.get("new", empty)[0], level=level, tuned=tuned
         )
 
-    warnings = list(_doubts(by_client, sums))
+    warnings = list(_doubts(by_client, sums, "rows", nameless))
     if evidence >= BROKEN:
         warnings.insert(
             0, f"The split of clients is not the planned one ({clients[0]:,} and {clients[1]:,} "
@@ -855,12 +864,21 @@ def _novelty(sums: _Sums, value: Callable[[_Arms], OnlineInterval]) -> OnlineInt
     )  # fmt: skip
 
 
-def _doubts(by_client: bool, sums: _Sums) -> tuple[str, ...]:
+def _doubts(
+    by_client: bool, sums: _Sums, units: str, nameless: int, several: int = 0
+) -> tuple[str, ...]:
     doubts = []
     if not by_client:
         doubts.append(
             "Clients are not known: each search counts as one. Where users search often, "
             "intervals are then too narrow."
+        )
+    elif nameless:
+        doubts.append(f"{nameless:,} {units} have no client: each of them counts as one.")
+    if several:
+        doubts.append(
+            f"{several:,} searches have several clients, of which one counts: the log may mix "
+            "searches."
         )
     if sums.left_out:
         doubts.append(

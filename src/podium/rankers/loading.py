@@ -34,10 +34,13 @@ def load_ranker(source: str | os.PathLike[str] | BytesIO) -> Ranker:
     try:
         return _kind(archive.kind).from_archive(archive)
     except (KeyError, TypeError, ValueError) as error:
+        hint = "Train and save it again."
+        if archive.kind not in Ranker.KINDS:
+            hint = "Import the module that defines it first (`--use`), or update Podium."
         raise DataError(
             f"is not a ranker of this Podium ({error})",
             path=None if isinstance(source, BytesIO) else source,
-            hint="Train and save it again.",
+            hint=hint,
         ) from error
 
 

@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
-import numpy as np
+import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.routing import APIRoute
+from msgspec import UNSET, UnsetType
 from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse
 
@@ -22,12 +23,15 @@ from podium.serving.descriptions import (
     refusals,
     schema_of,
 )
+from podium.serving.experiment import InterleavedPage
 from podium.serving.gateway import Gateway, read_body
-from podium.serving.rank_request import RankBody
+from podium.serving.model import ServedModel
+from podium.serving.rank_request import RankBody, RankRequest
 from podium.serving.ranking_log import SearchNames
 from podium.serving.refusal import Refusal, decoding
 from podium.serving.releases import Release
 from podium.serving.rerank import add_rerank_routes
+from podium.serving.rows import order_of
 from podium.serving.search_ids import HEADER, search_id_of
 from podium.serving.search_routes import add_search_routes
 from podium.serving.service import Service
@@ -53,6 +57,7 @@ class RankAnswer(msgspec.Struct, gc=False):
     sha256: str
     search_id: str
     ranking: list[Ranked]
+    experiment: str | UnsetType = UNSET
 
 
 class DirectRoute(APIRoute):
@@ -131,6 +136,7 @@ def _json(content: Any, status: int = 200) -> Response:
 
 
 def _add_rank_routes(app: FastAPI, service: Service) -> None:
+    log = structlog.get_logger("podium.serving")
     described: dict[str, Any] = {
         "responses": answers(
             RankAnswer, "The documents, best first; equal scores in the order of the request.",
@@ -144,15 +150,48 @@ def _add_rank_routes(app: FastAPI, service: Service) -> None:
         body = await read_body(request.scope, request.receive, service.settings)
         asked = model.decoder(body)
         scores = await service.score(model, asked.rows)
-        order = np.argsort(-scores, kind="stable").tolist()
+        search_id = search_id_of(request, asked.search_id)
+        order, page = order_of(scores), None
+        if asked.interleave:
+            order, page = await interleaved(model, asked, order, search_id)
         ids, values = asked.ids, scores.tolist()
-        names = SearchNames(search_id_of(request, asked.search_id), asked.query_id, asked.query)
+        names = SearchNames(
+            search_id, asked.query_id, asked.query, client=service.client_hash(asked.client),
+            page=page,
+        )  # fmt: skip
         service.note(model, names, ids, asked.rows, scores)
-        ranking = [Ranked(ids[row], values[row]) for row in order]
-        content = RankAnswer(model.name, str(model.version), model.digest, names.search_id, ranking)
+        content = RankAnswer(
+            model.name, str(model.version), model.digest, search_id,
+            [Ranked(ids[row], values[row]) for row in order],
+            UNSET if page is None else page.experiment,
+        )  # fmt: skip
         return Response(
-            _encode(content), headers={HEADER: names.search_id}, media_type="application/json"
+            _encode(content), headers={HEADER: search_id}, media_type="application/json"
         )
+
+    async def interleaved(
+        model: ServedModel, asked: RankRequest, order: list[int], search_id: str
+    ) -> tuple[list[int], InterleavedPage | None]:
+        """Return the draft of both models' orders, or this order if the search takes no part."""
+        experiment = service.experiment
+        partner = None if experiment is None else experiment.partner(model.name)
+        if experiment is None or partner is None:
+            raise Refusal(400, f"model {model.name!r} is not interleaved with another one")
+        if not experiment.takes_part(search_id, asked.client):
+            return order, None
+        try:
+            other = service.repository.get(partner)
+            scores = await service.score(other, other.select(asked.rows, model.feature_names))
+            rankings = {
+                model.name: (model.digest, order), other.name: (other.digest, order_of(scores)),
+            }  # fmt: skip
+            draft = experiment.page(search_id, rankings, asked.ids, slice(0, len(order)))
+        except Exception as error:  # a model that is tried costs no search
+            log.error("interleaving", error=repr(error))
+            service.metrics.interleaved("failed")
+            return order, None
+        service.metrics.interleaved("interleaved")
+        return draft
 
     @app.post("/rank", **described)
     async def rank_default(request: Request) -> Response:

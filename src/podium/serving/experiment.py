@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,6 +94,37 @@ class Experiment:
     def hashed(self, text: str) -> str:
         """Return a hash that only who has the key can compute, such as that of a client."""
         return hashlib.blake2b(text.encode(), key=self._key, digest_size=8).hexdigest()
+
+    def partner(self, model: str) -> str | None:
+        """Return the name of the model that one is interleaved with; None without one."""
+        pair = {self.settings.old: self.settings.new, self.settings.new: self.settings.old}
+        return pair.get(model)
+
+    def page(
+        self,
+        search_id: str,
+        rankings: Mapping[str, tuple[str, Sequence[int]]],
+        ids: Sequence[str | int],
+        page: slice,
+    ) -> tuple[list[int], InterleavedPage]:
+        """Draft a search's page.
+
+        Args:
+            search_id: The search.
+            rankings: The digest of each model and how it orders the rows, by the model's name.
+            ids: The id of each row.
+            page: Which places are shown.
+
+        Returns:
+            The rows up to the end of the page, and what the page says about both models.
+        """
+        (old_digest, old), (new_digest, new) = (
+            rankings[name] for name in (self.settings.old, self.settings.new)
+        )
+        name = self.name(old_digest, new_digest)
+        draft = self.draft(name, search_id, old, new, page.stop)
+        shown = [ids[row] for row in draft.documents[page]]
+        return draft.documents, InterleavedPage(name, self.settings, shown, draft.credits[page])
 
     def draft(
         self, name: str, search_id: str, old: Sequence[int], new: Sequence[int], size: int

@@ -83,6 +83,16 @@ class ServedModel:
             self._refuse_invalid(rows)
         return self._score(rows) if self._score_texts is None else self._score_texts(rows, pairs)
 
+    def select(self, rows: Rows, names: Sequence[str]) -> Rows:
+        """Return the model's features, in its order, of rows that have these."""
+        if tuple(names) == self.feature_names:
+            return rows
+        column = {name: number for number, name in enumerate(names)}
+        missing = [name for name in self.feature_names if name not in column]
+        if missing:
+            raise DataError(f"{self.name} reads {missing[0]!r}, which the documents do not have")
+        return np.ascontiguousarray(rows[:, [column[name] for name in self.feature_names]])
+
     def _refuse_invalid(self, rows: Rows) -> None:
         invalid = np.isinf(rows) if self.takes_missing else ~np.isfinite(rows)
         if invalid.any():

@@ -23,9 +23,10 @@ from podium.errors import DataError
 from podium.kernels import Doubles
 from podium.serving.refusal import Refusal, decoding
 from podium.serving.rows import Rows, row_type
-from podium.serving.search_ids import LONGEST_QUERY, Id, OptionalId, OptionalSearchId
+from podium.serving.search_ids import LONGEST_ID, LONGEST_QUERY, Id, OptionalId, OptionalSearchId
 
 _Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")] | None
+_Client = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)] | None
 _Query = Annotated[str, Meta(max_length=LONGEST_QUERY)] | int | None
 
 
@@ -44,6 +45,8 @@ class RankBody(msgspec.Struct, forbid_unknown_fields=True):
     query_id: OptionalId = None
     query: _Query = None
     definitions: _Hash = None
+    client: _Client = None
+    interleave: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,8 @@ class RankRequest:
         search_id: The search's id, as the client gave it.
         query_id: The query's id, for the ranking log.
         query: What was searched for, for the ranking log.
+        client: Who searches, for interleaving; the ranking log has a hash.
+        interleave: Whether two models may rank it.
         ids: The documents' ids.
         rows: Their features, in the order of the model's.
     """
@@ -61,6 +66,8 @@ class RankRequest:
     search_id: str | None
     query_id: str | int | None
     query: str | int | None
+    client: str | None
+    interleave: bool
     ids: list[str | int]
     rows: Rows
 
@@ -124,6 +131,8 @@ class RankDecoder:
                 ("query_id", OptionalId | UnsetType, UNSET),
                 ("query", _Query | UnsetType, UNSET),
                 ("definitions", _Hash | UnsetType, UNSET),
+                ("client", _Client | UnsetType, UNSET),
+                ("interleave", bool | UnsetType, UNSET),
             ],
             **options,
         )
@@ -134,7 +143,7 @@ class RankDecoder:
         with decoding():
             request: Any = self._decode(body)
         members = msgspec.structs.astuple(request)
-        search_id, query_id, query, definitions = (
+        search_id, query_id, query, definitions, client, interleave = (
             None if value is UNSET else value for value in members[1:]
         )
         try:
@@ -160,7 +169,7 @@ class RankDecoder:
             ]
         with np.errstate(over="ignore"):  # infinities are refused with the feature's name
             rows = self._matrix(values).astype(self._kind).reshape(len(values), self._width)
-        return RankRequest(search_id, query_id, query, ids, rows)
+        return RankRequest(search_id, query_id, query, client, bool(interleave), ids, rows)
 
     def _refuse_repeated_keys(
         self, body: bytes, members: tuple[Any, ...], ids: list[str | int], missing: int

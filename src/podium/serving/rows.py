@@ -7,8 +7,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.kernels import Doubles
+
 Rows: TypeAlias = NDArray[np.floating[Any]]
 """One row per document, one column per feature."""
+
+
+def order_of(scores: Doubles) -> list[int]:
+    """Return the rows, best first; equal scores in their own order."""
+    order: list[int] = np.argsort(-scores, kind="stable").tolist()
+    return order
 
 
 def row_type(*, single: bool) -> type[np.floating[Any]]:

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
 import structlog
 
 from podium.errors import DataError
@@ -22,11 +21,11 @@ from podium.features.feature_search import FeatureSearch, QueryRefusedError, fea
 from podium.features.rows import FeatureRows
 from podium.features.search_query import LoggedDocument, SearchQuery
 from podium.kernels import Doubles, Floats
-from podium.online.drafts import Draft
 from podium.serving.engine_client import AsyncEngineClient
 from podium.serving.experiment import Experiment, InterleavedPage
 from podium.serving.model import ServedModel
 from podium.serving.refusal import Refusal
+from podium.serving.rows import order_of
 from podium.serving.scoring import Pair
 from podium.serving.search_request import SearchRequest
 from podium.serving.search_settings import SearchSettings
@@ -236,9 +235,9 @@ class Searcher:
         page = slice(request.start, request.start + request.size)
         in_index_order = sorted(candidates, key=_number)
         try:
-            model = self._find_model(self._model_name)
+            model, names = self._find_model(self._model_name), self._rows.definitions.names
             every = self._rows(query, in_index_order)
-            rows = self._columns(model, every)
+            rows = model.select(every, names)
             async with asyncio.timeout_at(deadline):
                 scores = await self._score(model, rows, self._pairs(query, in_index_order))
         except TimeoutError:
@@ -248,7 +247,7 @@ class Searcher:
         ) as error:  # whatever a model or a feature does, the engine's order is there
             self._log.error("model", error=repr(error))
             return SearchResult("model", _by_engine(candidates[page], request.fields))
-        order = _order(scores)
+        order = order_of(scores)
         ids: list[str | int] = [document.id for document in in_index_order]
         interleaved, failed = None, False
         experiment = self._experiment
@@ -259,13 +258,14 @@ class Searcher:
         ):
             try:
                 async with asyncio.timeout_at(deadline):
-                    other = await self._other_order(model, every, query, in_index_order)
-                name, draft = self._draft(model, order, other, search_id, page.stop)
-                order = draft.documents
-                interleaved = InterleavedPage(
-                    name, experiment.settings, [ids[row] for row in order[page]],
-                    draft.credits[page],
-                )  # fmt: skip
+                    other = self._find_model(experiment.partner(model.name))
+                    others = await self._score(
+                        other, other.select(every, names), self._pairs(query, in_index_order)
+                    )
+                rankings = {
+                    model.name: (model.digest, order), other.name: (other.digest, order_of(others)),
+                }  # fmt: skip
+                order, interleaved = experiment.page(search_id, rankings, ids, page)
             except Exception as error:  # a model that is tried costs no search
                 self._log.error("interleaving", error=repr(error))
                 failed = True
@@ -278,39 +278,6 @@ class Searcher:
             failed,
         )
 
-    async def _other_order(
-        self,
-        model: ServedModel,
-        rows: Floats,
-        query: SearchQuery,
-        documents: list[LoggedDocument],
-    ) -> tuple[ServedModel, list[int]]:
-        """Return the other model of the experiment and how it ranks the same rows."""
-        assert self._experiment is not None
-        settings = self._experiment.settings
-        name = settings.old if model.name == settings.new else settings.new
-        other = self._find_model(name)
-        scores = await self._score(other, self._columns(other, rows), self._pairs(query, documents))
-        return other, _order(scores)
-
-    def _draft(
-        self,
-        model: ServedModel,
-        order: list[int],
-        other: tuple[ServedModel, list[int]],
-        search_id: str,
-        size: int,
-    ) -> tuple[str, Draft[int]]:
-        """Return the experiment's name and the draft of both rankings."""
-        assert self._experiment is not None
-        pair = [(model, order), other]
-        if model.name == self._experiment.settings.new:
-            pair.reverse()
-        (old, old_order), (new, new_order) = pair
-        name = self._experiment.name(old.digest, new.digest)
-        draft = self._experiment.draft(name, search_id, old_order, new_order, size)
-        return name, draft
-
     def _pairs(self, query: SearchQuery, documents: list[LoggedDocument]) -> list[Pair]:
         """Return the query and each document as texts, if models read them."""
         if not self._text_fields:
@@ -319,14 +286,6 @@ class Searcher:
             (query.text, "\n".join(_texts(each.fields.get(name) for name in self._text_fields)))
             for each in documents
         ]
-
-    def _columns(self, model: ServedModel, rows: Floats) -> Floats:
-        """Return the model's features, in its order."""
-        names = self._rows.definitions.names
-        if model.feature_names == names:
-            return rows
-        column = {name: number for number, name in enumerate(names)}
-        return np.ascontiguousarray(rows[:, [column[name] for name in model.feature_names]])
 
 
 def prepare_search(
@@ -347,11 +306,6 @@ def prepare_search(
         for each in (definitions, plain)
     )
     return rows, logging, page
-
-
-def _order(scores: Doubles) -> list[int]:
-    order: list[int] = np.argsort(-scores, kind="stable").tolist()
-    return order
 
 
 def _texts(values: Iterable[Any]) -> Iterator[str]:

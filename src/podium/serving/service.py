@@ -52,7 +52,7 @@ class Service:
         self.repository = Repository(settings, folder)
         self.log: RankingLog | None = None
         self.searcher: Searcher | None = None
-        self._experiment: Experiment | None = None
+        self.experiment: Experiment | None = None
         self._worker: WorkerFile | None = None
         self._releasing = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -82,14 +82,14 @@ class Service:
                     kept_seconds=(settings.log_days or math.inf) * 86_400,
                 )  # fmt: skip
                 stack.callback(self.log.close)
+            if settings.interleave is not None:
+                self.experiment = Experiment(settings.interleave, self.folder)
             if settings.search is not None:
                 definitions = self.repository.definitions
                 assert definitions is not None
-                if settings.interleave is not None:
-                    self._experiment = Experiment(settings.interleave, self.folder)
                 self.searcher = Searcher(
                     settings.search, definitions, self.score, self.repository.get_for_search,
-                    self._experiment,
+                    self.experiment,
                 )  # fmt: skip
                 stack.push_async_callback(self.searcher.close)
             self._logger.info("ready", process=os.getpid(), generation=self.repository.generation)
@@ -179,9 +179,9 @@ class Service:
 
     def client_hash(self, client: str | None) -> str | None:
         """Return the hash of a client for the ranking log; None without an experiment."""
-        if client is None or self._experiment is None:
+        if client is None or self.experiment is None:
             return None
-        return self._experiment.hashed(f"log {client}")
+        return self.experiment.hashed(f"log {client}")
 
     def require_admin(self, request: Request) -> None:
         """Raise a Refusal unless the request's token may change models."""

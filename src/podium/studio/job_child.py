@@ -22,6 +22,8 @@ from podium.studio.models.assessors import RUN
 from podium.studio.models.audits import AUDIT, run_audit
 from podium.studio.models.run import run_model
 from podium.studio.reporting.reports import run_report
+from podium.studio.reporting.workload import KIND as WORKLOAD
+from podium.studio.reporting.workload import run_workload
 from podium.studio.settings import Settings
 from podium.studio.store.database import connect, in_transaction
 from podium.studio.store.rows import JobRow, fetch_one
@@ -37,6 +39,7 @@ KINDS: dict[str, JobFunction] = {
     RESTORE: run_restore,
     AUDIT: run_audit,
     RUN: run_model,
+    WORKLOAD: run_workload,
 }
 """To each kind of job the function that does it."""
 

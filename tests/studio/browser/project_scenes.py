@@ -23,7 +23,7 @@ from podium.studio.store.tables import Gold, JudgmentCount, LogEntry, Membership
 from podium.studio.web.access import COOKIE
 from tests.studio.browser.bees import GUIDELINES
 from tests.studio.browser.scenes import Stage, blocked_project, scene
-from tests.studio.browser.shop import QUESTIONS, SCALE, shop_project
+from tests.studio.browser.shop import QUESTIONS, SCALE, draw_pictures, shop_project
 from tests.studio.judging_helpers import Judges
 
 _QUERIES = {
@@ -164,7 +164,7 @@ def project_query(stage: Stage, page: Page) -> None:
     page.locator("tbody a").first.click()
     page.get_by_role("button", name="Withdraw: Product").last.click()
     page.wait_for_selector("text=withdrawn >> visible=true")
-    page.get_by_text("Correct", exact=True).first.click()
+    page.get_by_text("Fix…", exact=True).first.click()
     page.get_by_role("button", name="Discard").first.click()
     page.wait_for_selector("text=discarded")
 
@@ -211,8 +211,33 @@ def project_settings(stage: Stage, page: Page) -> None:
 
 @scene()
 def project_screen(stage: Stage, page: Page) -> None:
+    draw_pictures(page)
     project = shop_project(stage.engine, stage.ann, mode="grades", scale=SCALE, questions=QUESTIONS)
     page.goto(f"/projects/{project}/settings/screen")
+    page.frame_locator("iframe.preview").locator(".price").first.wait_for()
+
+
+@scene()
+def start_data(stage: Stage, page: Page) -> None:
+    page.goto(f"/projects/{empty_project(stage)}/import")
+
+
+@scene()
+def start_sure(stage: Stage, page: Page) -> None:
+    project = shop_project(stage.engine, stage.ann)
+    page.goto(f"/projects/{project}/settings")
+    page.get_by_text("of work").first.wait_for(timeout=60_000)
+
+
+def empty_project(stage: Stage) -> int:
+    """A project that was just created."""
+    settings = ProjectSettings(name="Outdoor shop, autumn")
+    return in_transaction(stage.engine, lambda c: create_project(c, stage.ann, settings))
+
+
+@scene()
+def project_gold(stage: Stage, page: Page) -> None:
+    page.goto(f"/projects/{busy_project(stage)}/gold")
 
 
 @scene()
@@ -231,9 +256,9 @@ def project_import_preview(stage: Stage, page: Page) -> None:
     ]
     table = "\n".join(rows).encode()
     file = FilePayload(name="shop.csv", mimeType="text/csv", buffer=table)
-    page.locator("input[name=table]").set_input_files(files=[file])
-    page.get_by_role("button", name="Choose columns").click()
-    page.wait_for_selector("text=What people will see")
+    page.get_by_label("Drop files here").set_input_files(files=[file])
+    page.get_by_role("button", name="Import", exact=True).first.click()
+    page.frame_locator("iframe.preview").get_by_role("heading", name="Town shoes").wait_for()
 
 
 @scene()

@@ -127,4 +127,4 @@ def draw_pictures(page: Page) -> None:
     def fulfil(route: Route) -> None:
         route.fulfill(body=stream.getvalue(), content_type="image/png")
 
-    page.route("**/documents/*/image", fulfil)
+    page.route("**/documents/*/image*", fulfil)

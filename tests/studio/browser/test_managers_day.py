@@ -2,9 +2,11 @@
 
 What the day consists of:
 
-1. The manager signs in, reads the hints of the settings and creates a project.
-2. She uploads the shop's spreadsheet of products, looks at its first rows and says what its
-   columns are; uploads gold pairs, a second spreadsheet; and invites people with one link.
+1. The manager signs in and creates a project, whose pages lead her through three steps.
+2. She drops the shop's spreadsheet of products, says what its columns are while she looks at a
+   pair as people will see it, and drops gold pairs, a second spreadsheet. She accepts the fields
+   that are shown, chooses how sure the results are to be, reads the hints of the other settings,
+   and invites people with one link.
 3. People follow the link, choose a password and judge. One does not look at the products, and one
    is slow. The first few answers of one of them are given by keyboard in a browser, all others
    through the API of the judging page, in sessions that signed in as browsers do.
@@ -84,8 +86,24 @@ class Manager:
             "link", name=tab, exact=True
         ).click()
 
-    def create_project(self, **settings: str) -> None:
+    def create_project(self, name: str) -> None:
         self.page.get_by_role("link", name="New project").click()
+        self.page.get_by_label("Name").fill(name)
+        self.page.get_by_role("button", name="Create project").click()
+        self.project = int(re.search(r"/projects/(\d+)/import", self.page.url).group(1))
+
+    def finish_start(self, k: int, settings: dict[str, str]) -> None:
+        """Go through the steps after the import."""
+        self.page.get_by_role("link", name="Continue", exact=True).click()
+        preview = self.page.frame_locator("iframe.preview")
+        expect(preview.locator(".documents .document-title").first).to_contain_text("Product")
+        self.page.get_by_role("button", name="Save and continue").click()
+        self.page.get_by_label("Documents to rank").fill(str(k))
+        self.page.get_by_label("Fast").check()
+        self.page.get_by_role("button", name="Save and finish").click()
+        expect(self.page).to_have_url(re.compile("/dashboard"))
+        self.go_to("Settings")
+        self.page.get_by_text("Advanced", exact=True).click()
         for name, value in settings.items():
             self.page.locator(f"[name={name}]").fill(value)
         for hint in (
@@ -94,18 +112,17 @@ class Manager:
             "Mixes in pairs with known answers; import them first.",
         ):
             expect(self.page.get_by_text(hint)).to_be_visible()
-        self.page.get_by_role("button", name="Create project").click()
-        self.project = int(re.search(r"/projects/(\d+)/import", self.page.url).group(1))
+        with self.page.expect_navigation():
+            self.page.get_by_role("button", name="Save settings").click()
 
-    def upload(self, form: str, field: str, name: str, content: bytes) -> None:
-        """Choose a file in one of the forms of the page of imports, and send it."""
-        where = self.page.locator("form.card", has=self.page.get_by_role("heading", name=form))
+    def drop(self, name: str, content: bytes) -> None:
+        """Drop a file on the page of imports, and send it."""
         file = FilePayload(name=name, mimeType="text/csv", buffer=content)
-        where.locator(f"[name={field}]").set_input_files(files=[file])
-        where.locator("button").click()
+        self.page.get_by_label("Drop files here").set_input_files(files=[file])
+        self.page.get_by_role("button", name="Import", exact=True).first.click()
 
     def import_table(self, content: bytes, columns: dict[str, str]) -> None:
-        self.upload("Table", "table", "products.csv", content)
+        self.drop("products.csv", content)
         expect(self.page.locator("table thead")).to_contain_text("Searched for")
         for field, column in columns.items():
             self.page.locator(f"[name={field}]").select_option(column)
@@ -113,7 +130,7 @@ class Manager:
         self._done(1)
 
     def import_gold(self, content: bytes) -> None:
-        self.upload("Gold pairs", "gold", "gold.csv", content)
+        self.drop("gold.csv", content)
         self._done(2)
 
     def _done(self, count: int) -> None:
@@ -181,6 +198,7 @@ class Manager:
         while True:
             expect(decision.or_(nothing)).to_be_visible(timeout=PATIENCE)
             if nothing.count():
+                self.page.get_by_role("link", name="Go to project").click()
                 return decided
             token = decision.get_attribute("data-shows")
             query = self.page.locator("[data-part=query]").inner_text()
@@ -307,7 +325,7 @@ def live_through(
     )
     context = person_browser(None, timezone_id=ZONE, accept_downloads=True)
     manager = Manager.sign_in(context, folder)
-    manager.create_project(name="Autumn shop", k=str(shop.k), **settings)
+    manager.create_project("Autumn shop")
     columns = {
         "query": "Searched for",
         "document_id": "Article",
@@ -316,6 +334,7 @@ def live_through(
     }
     manager.import_table(shop.table, columns)
     manager.import_gold(shop.gold)
+    manager.finish_start(shop.k, settings)
     link = manager.invite(len(people))
 
     first, *others = people
@@ -335,8 +354,9 @@ def live_through(
     judge_until_done(shop, people)
 
     figures = manager.dashboard(sum(person.answers for person in people))
-    suspect = min(figures, key=lambda name: _share(figures[name]["Gold correct"]))
-    assert suspect == careless.name
+    # Somebody who guesses may be right in the few gold pairs of a short day.
+    right = {name: _share(cells["Gold correct"]) for name, cells in figures.items()}
+    assert right[careless.name] == min(right.values())
     before = outcome(shop, as_judgments(manager.export("csv")))
     if len(people) > 2:  # enough judgments for flags, and others to agree with
         problems = manager.page.locator(".notice.warn li", has_text="gold pairs right")
@@ -382,7 +402,6 @@ def _share(cell: str) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.long
 def test_a_day_of_three_queries(person_browser, engine, tmp_path):
     shop = Shop.stock(queries=3, items=5, k=3)
     careful, careless = Assessor("Cora", noise=0.0), Assessor("Carl", noise=None, seconds=2.0)

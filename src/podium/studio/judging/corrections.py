@@ -129,6 +129,19 @@ def restore(connection: Connection, who: Member, query_id: int, position: int) -
     )  # fmt: skip
 
 
+def judgment_at(
+    connection: Connection, who: Member, query_id: int, position: int
+) -> tuple[JudgedQuery, QueryLogEntry]:
+    """A judgment of documents that stands, which is to be an example for others; its query."""
+    correction = correct_query(connection, who, query_id)
+    entry = _answer_at(correction, position)[0]
+    if entry.kind not in (Kind.VERDICT, Kind.GRADE):
+        raise RefusedError(409, "Only judgments of pairs and grades can be examples.")
+    if not correction.judged.state.stands(entry.position):
+        raise RefusedError(409, "This judgment does not stand any more.")
+    return correction.judged, entry
+
+
 def withdraw(
     connection: Connection,
     who: Member,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, NamedTuple
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
 
 from podium.errors import DataError
+from podium.studio.accounts.identity import Member, check_not_archived, record
+from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
+from podium.studio.judging.corrections import judgment_at
 from podium.studio.judging.record_files import read_records
 from podium.studio.store.enums import Mode
-from podium.studio.store.rows import ProjectRow
+from podium.studio.store.rows import ProjectRow, fetch_all
 from podium.studio.store.tables import Gold, ProjectQuery, QueryCandidate
 
 _OUTCOMES = {"left": 1, "tie": 0, "right": -1, 1: 1, 0: 0, -1: -1}
@@ -89,6 +92,51 @@ def add_gold(connection: Connection, project: ProjectRow, pairs: list[GoldPair])
                 )
                 added += 1
     return added
+
+
+def add_judged_pair(connection: Connection, who: Member, query_id: int, position: int) -> None:
+    """Make a pair gold as the judgment at a position of a query's log has it."""
+    judged, entry = judgment_at(connection, who, query_id, position)
+    left, right = (judged.items[at] for at in (entry.left or 0, entry.right or 0))
+    pair = GoldPair(judged.query.name, left, right, entry.value or 0)
+    if not add_gold(connection, who.project, [pair]):
+        raise RefusedError(409, "This pair is a gold pair already.")
+    record(
+        connection, who.person.id, who.project.id, "added a gold pair", query=pair.query_id,
+        left=left, right=right, outcome=pair.outcome,
+    )  # fmt: skip
+
+
+class GoldRow(NamedTuple):
+    """A gold pair with the words of its query and the names of its documents."""
+
+    id: int
+    query_id: int
+    query: str
+    left: int
+    right: int
+    outcome: int
+
+
+def gold_of(connection: Connection, project_id: int, most: int) -> tuple[list[GoldRow], int]:
+    """The newest gold pairs of a project, and how many there are."""
+    gold = (
+        select(Gold.id, Gold.query_id, ProjectQuery.text, Gold.left, Gold.right, Gold.outcome)
+        .join(ProjectQuery, ProjectQuery.id == Gold.query_id)
+        .where(ProjectQuery.project_id == project_id)
+    )
+    rows = fetch_all(connection, gold.order_by(Gold.id.desc()).limit(most), GoldRow)
+    return rows, int(connection.scalar(select(func.count()).select_from(gold.subquery())) or 0)
+
+
+def remove_gold(connection: Connection, who: Member, gold_id: int) -> None:
+    """Ask a gold pair as a check no more; its judgments are kept."""
+    check_not_archived(who.project)
+    of_project = select(ProjectQuery.id).where(ProjectQuery.project_id == who.project.id)
+    ours = (Gold.id == gold_id, Gold.query_id.in_(of_project))
+    if not connection.execute(delete(Gold).where(*ours)).rowcount:
+        raise RefusedError(404, "The gold pair does not exist.")
+    record(connection, who.person.id, who.project.id, "removed a gold pair", pair=gold_id)
 
 
 def _pair(content: JsonObject) -> GoldPair:

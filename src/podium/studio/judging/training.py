@@ -16,6 +16,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Integer,
+    and_,
     cast,
     delete,
     exists,
@@ -31,6 +32,7 @@ from podium.studio.accounts.identity import Member, check_not_archived, record
 from podium.studio.errors import RefusedError
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.answer_choices import SKIP, answer_entries, invalid_choice
+from podium.studio.judging.corrections import judgment_at
 from podium.studio.judging.modes import NO_ITEM, JudgingTask
 from podium.studio.judging.record_files import read_records
 from podium.studio.judging.scales import grade_names
@@ -50,6 +52,8 @@ from podium.studio.store.tables import (
 )
 
 MOST = 500
+PASS_MARK = 0.8
+"""The share of right answers that qualifies, unless somebody sets another."""
 """How many examples a project has at most."""
 PASSED, FAILED, ALLOWED = "passed", "failed", "allowed"
 _OUTCOMES = {"left": 1, "tie": 0, "right": -1}
@@ -179,6 +183,35 @@ def set_training(
         examples=len(examples), pass_mark=pass_mark,
     )  # fmt: skip
     return len(examples)
+
+
+def add_judged_example(
+    connection: Connection, who: Member, query_id: int, position: int, explanation: str
+) -> None:
+    """Make an example of the judgment at a position of a query's log, the last to be asked.
+
+    Who has qualified stays qualified. The first example of a project begins its training.
+    """
+    _, entry = judgment_at(connection, who, query_id, position)
+    project_id, left = who.project.id, entry.left or 0
+    right = NO_ITEM if entry.right is None else entry.right
+    examples = TrainingExample.project_id == project_id
+    same = and_(TrainingExample.query_id == query_id, examples)
+    sides = [TrainingExample.left.in_([left, right]), TrainingExample.right.in_([left, right])]
+    if connection.scalar(select(exists().where(same, *sides))):
+        raise RefusedError(409, "This is a training example already.")
+    count = connection.scalar(select(func.count()).select_from(TrainingExample).where(examples))
+    if (count or 0) >= MOST:
+        raise RefusedError(409, "There are %(count)s examples, the most a project has.", count=MOST)
+    if not connection.scalar(select(exists().where(Training.project_id == project_id))):
+        connection.execute(insert(Training).values(project_id=project_id, pass_mark=PASS_MARK))
+    connection.execute(
+        insert(TrainingExample).values(
+            project_id=project_id, query_id=query_id, left=left, right=right,
+            value=entry.value or 0, explanation=explanation,
+        )
+    )  # fmt: skip
+    record(connection, who.person.id, project_id, "added a training example", query=query_id)
 
 
 def end_training(connection: Connection, who: Member) -> None:

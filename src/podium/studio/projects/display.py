@@ -272,6 +272,8 @@ def document_fields(connection: Connection, project_id: int) -> list[DocumentFie
         for name in (*CORE_FIELDS, *_names(document.extra)):
             if not examples.get(name):
                 value = as_text(field_value(document, name))
+                if name == "text":
+                    value = value or plain_text(document.html)
                 if value or name in CORE_FIELDS:
                     examples[name] = value[:_LONGEST_EXAMPLE]
     return [DocumentField(*each) for each in list(examples.items())[: 2 * MOST_FIELDS]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -26,7 +27,9 @@ _RECENT = 3600.0
 """The pace is measured over this time, so each of its minutes is kept."""
 _STEPS = 60
 _SHORTEST_CHART = 120.0
-_UNITS = ((345_600.0, 86_400.0, "d"), (7_200.0, 3_600.0, "h"), (120.0, 60.0, "min"), (0.0, 1, "s"))
+_UNITS = ((7_200.0, 3_600.0, "h"), (120.0, 60.0, "min"), (0.0, 1, "s"))
+_LONG_CHART = 129_600.0
+"""From this time on, a day and a half, a chart has dates instead of ages."""
 
 Point = list[float]
 """A time in seconds since 1970, and the number of judgments then."""
@@ -71,10 +74,10 @@ def judgment_history(connection: Connection, project_id: int, now: float) -> lis
     begin = 60.0 * times[0]
     at_most = [begin + (now - begin) * step / _POINTS for step in range(_POINTS)]
     minutes = [60.0 * (at + 1) for at in times if 60.0 * (at + 1) >= now - _RECENT]
-    chosen = sorted({*(time for time in at_most if time < now - _RECENT), begin, *minutes})
+    chosen = sorted({*(at for at in at_most if at < now - _RECENT), begin, *minutes})
     ends = [60.0 * (at + 1) for at in times]
     totals = [0, *counts]
-    return [[time, totals[bisect_right(ends, time)]] for time in chosen]
+    return [[at, totals[bisect_right(ends, at)]] for at in chosen]
 
 
 def history_chart(
@@ -85,9 +88,12 @@ def history_chart(
         return None
     begin = history[0][0]
     times = [begin + (now - begin) * step / (_STEPS - 1) for step in range(_STEPS)]
-    made = [bisect_right(history, time, key=lambda point: point[0]) - 1 for time in times[:-1]]
+    made = [bisect_right(history, at, key=lambda point: point[0]) - 1 for at in times[:-1]]
     values = [*(float(history[index][1]) for index in made), float(judgments)]
-    labels = [translate(age_label(now - time)) for time in times]
+    if now - begin < _LONG_CHART:
+        labels = [translate(age_label(now - at)) for at in times]
+    else:  # which `web/page.ts` shows in the reader's zone and language
+        labels = [time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime(at)) for at in times]
     title, name = translate(Message("Judgments over time")), translate(Message("Judgments"))
     chart = line_chart(title, labels, [Line(name, values, COLORS[0])], width=1040, height=260)
     return Markup(chart)  # noqa: S704  # nosec B704 - numbers and our own words
@@ -97,8 +103,8 @@ def age_label(seconds: float) -> str:
     """How long ago something was, which is the same in every time zone.
 
     Example:
-        >>> age_label(0), age_label(90), age_label(7200), age_label(260_000)
-        ('now', '-90 s', '-2 h', '-72 h')
+        >>> age_label(0), age_label(90), age_label(7200), age_label(100_000)
+        ('now', '-90 s', '-2 h', '-28 h')
     """
     return f"-{duration(seconds)}" if seconds >= 1 else Message("now")
 

@@ -195,7 +195,7 @@ from podium.data.sources import as_judgments
 # features.csv is your own: query_id, document_id, and a column for each feature.
 features = read_csv("features.csv", unlabeled=True)
 data = features.relabel(as_judgments("{file}"))
-train, validation = data.split(0.8, 0.2, seed=1)
+train, validation = data.split(0.8, 0.2, random_state=1)
 ranker = {ranker}({loss}).fit(train, eval_set=validation)
 print(evaluate("{measure}", validation, ranker.predict(validation)))
 ranker.save("ranker.podium")

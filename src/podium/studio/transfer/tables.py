@@ -11,7 +11,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice, zip_longest
@@ -161,6 +161,17 @@ def preview_table(upload: Upload, chosen: TableColumns | None = None) -> TablePr
             _add_row(queries, row, guess)
     most = max(queries.items(), key=lambda each: len(each[1].candidates), default=None)
     return TablePreview(columns, shown, guess, most[1].entry(most[0]) if most else None)
+
+
+def names_columns(columns: Iterable[str]) -> bool:
+    """Whether columns are called like a query and a document of it.
+
+    Example:
+        >>> names_columns(["keywords", "sku", "price"]), names_columns(["q1", "red shoes"])
+        (True, False)
+    """
+    named = guess_columns(list(columns))
+    return bool((named.query or named.query_id) and (named.document_id or named.url))
 
 
 def guess_columns(columns: list[str], rows: Sequence[_Row] = ()) -> TableColumns:

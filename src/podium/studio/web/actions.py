@@ -121,7 +121,8 @@ class Routes:
             form: The path to which a form is sent, if there is one.
             page: The page with the form, which shows why the form was refused.
             to: The address that follows, with the action's arguments and its ``result`` in
-                braces, or what returns it from the arguments; None if `page` shows the result.
+                braces, or what returns it from these and what was ``typed``; None if `page` shows
+                the result.
             back: Whether the page that the form was on follows instead, if it is of the project.
             values: Turns a form's fields into those of the body.
             uploads: Whether files may come with it: see `UploadRoute`.
@@ -177,7 +178,7 @@ def _form_handler(
         if to is None:
             assert page is not None
             return _shown(request, page, arguments, FormOutcome("", typed, result))
-        address = to if isinstance(to, str) else to(**arguments)
+        address = to if isinstance(to, str) else to(result=result, typed=typed, **arguments)
         target = address.format(**{**request.path_params, **arguments}, result=result)
         return RedirectResponse(_origin(request, target) if back else target, 303)
 

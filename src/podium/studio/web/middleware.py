@@ -40,10 +40,10 @@ LARGEST_BODY = 1 << 20
 """The largest body of most requests in bytes. It is read before anyone knows who sent it."""
 BODY_SECONDS = 60.0
 """How long such a body may take to arrive. Imports may take longer: it is known who sends them."""
-_IMPORTS = re.compile(r"(/api/v1)?/projects/\d+/imports?(/(engine|preview))?")
+_IMPORTS = re.compile(r"(/api/v1)?/projects/\d+/imports?(/(engine|files|preview))?")
 """Paths that take files. They look up who asks before they read the body: `UploadRoute`."""
-_FRAMED = "sandbox"
-"""A document's own policy has this word; our pages may show such a document in a frame."""
+FRAMED_POLICY = POLICY.replace("frame-ancestors 'none'", "frame-ancestors 'self'")
+"""The policy of a page that other pages of ours may show in a frame."""
 
 
 _REFUSALS = {408: "The request took too long to arrive.", 413: "The request is too large."}
@@ -153,7 +153,7 @@ def _add_headers(message: Message, extra: dict[str, str], request_id: str) -> No
     headers = MutableHeaders(raw=message["headers"])
     for name, value in extra.items():
         headers.setdefault(name, value)
-    if _FRAMED in headers["Content-Security-Policy"]:
+    if "frame-ancestors 'self'" in headers["Content-Security-Policy"]:
         headers["X-Frame-Options"] = "SAMEORIGIN"
     if "Cache-Control" not in headers:
         headers["Cache-Control"] = "no-store"

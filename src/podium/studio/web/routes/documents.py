@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Literal, NamedTuple
+from urllib.parse import urlencode
 
 import anyio.to_thread
 from fastapi import Query as Parameter
@@ -14,8 +16,10 @@ from fastapi.responses import HTMLResponse, Response
 from pydantic import BaseModel
 from sqlalchemy import select
 
+from podium.data import Candidate
 from podium.studio.accounts.identity import Member
 from podium.studio.errors import RefusedError
+from podium.studio.json_types import JsonObject
 from podium.studio.projects.display import (
     CONTENT_COLUMNS,
     DocumentContent,
@@ -23,6 +27,7 @@ from podium.studio.projects.display import (
     shown_document,
 )
 from podium.studio.store.enums import Role
+from podium.studio.store.sanitizing import sanitized
 from podium.studio.store.tables import ProjectQuery, QueryCandidate
 from podium.studio.transfer.images import ImageStore
 from podium.studio.web.access import Number, RequiresMember, member
@@ -131,10 +136,17 @@ async def _pictures(request: Request, addresses: list[str]) -> dict[str, str]:
 
 @routes.action("GET", _DOCUMENTS + "/{reference}/image", response_class=Response)
 async def document_image(
-    request: Request, query: Number, reference: int, project: Number
+    request: Request,
+    query: Number,
+    reference: int,
+    project: Number,
+    field: Annotated[str, Parameter(max_length=200)] = "",
 ) -> Response:
-    """The picture of a document, from this server: browsers call no other."""
-    url = await run_in_threadpool(_image_url, request, project, query, reference)
+    """The picture of a document, from this server: browsers call no other.
+
+    Managers may name another field than the project shows.
+    """
+    url = await run_in_threadpool(_image_url, request, project, query, reference, field)
     images: ImageStore = request.app.state.images
     # In threads of their own: a slow host keeps nobody from judging.
     picture = await anyio.to_thread.run_sync(
@@ -148,12 +160,15 @@ async def document_image(
     return Response(picture.content, media_type=picture.media_type, headers=headers)
 
 
-def _image_url(request: Request, project: int, query: int, reference: int) -> str:
+def _image_url(request: Request, project: int, query: int, reference: int, field: str) -> str:
     who = member(request, project)
     row = document_row(request, who, query, reference)
-    for field in shown_document(who.project.display, row.content).fields:
-        if field.role is FieldRole.IMAGE:
-            return field.text
+    display = who.project.display
+    if field and who.may(Role.MANAGER):
+        display = [{"field": field, "role": FieldRole.IMAGE}]
+    for each in shown_document(display, row.content).fields:
+        if each.role is FieldRole.IMAGE:
+            return each.text
     raise RefusedError(404, "The document has no picture.")
 
 
@@ -193,9 +208,15 @@ def document_rows(
     }
 
 
-def document_out(request: Request, who: Member, query: int, row: DocumentRow) -> DocumentOut:
-    """A document as the project shows it."""
-    shown = shown_document(who.project.display, row.content)
+def document_out(
+    request: Request,
+    who: Member,
+    query: int,
+    row: DocumentRow,
+    display: Sequence[JsonObject] | None = None,
+) -> DocumentOut:
+    """A document as the project shows it, or as it would with other fields."""
+    shown = shown_document(who.project.display if display is None else display, row.content)
     images: ImageStore = request.app.state.images
     path = f"/api/v1/projects/{who.project.id}/queries/{query}/documents/{row.reference}/image"
     texts = [field.text for field in shown.fields if field.role is not FieldRole.IMAGE]
@@ -210,13 +231,40 @@ def document_out(request: Request, who: Member, query: int, row: DocumentRow) ->
                 role=field.role,
                 label=field.label,
                 text=field.text if field.role is not FieldRole.IMAGE else "",
-                image=path if field.role is FieldRole.IMAGE else None,
+                image=_image_path(path, field.field, named=display is not None)
+                if field.role is FieldRole.IMAGE
+                else None,
             )
             for field in shown.fields
             if field.role is not FieldRole.IMAGE or images.allows(field.text)
         ],
         terms=terms_in(row.query_text, shown.title, shown.text, *texts),
     )
+
+
+def previewed_document(
+    who: Member, query_text: str, reference: int, candidate: Candidate
+) -> DocumentOut:
+    """A document that is not imported yet as the project would show it, without pictures."""
+    content = DocumentContent(
+        candidate.document_id, candidate.title, candidate.url, candidate.text,
+        sanitized(candidate.html), candidate.metadata,
+    )  # fmt: skip
+    shown = shown_document(who.project.display, content)
+    fields = [field for field in shown.fields if field.role is not FieldRole.IMAGE]
+    return DocumentOut(
+        reference=reference,
+        title=shown.title,
+        url=shown.url,
+        text=shown.text,
+        format="html" if shown.html else "text",
+        fields=[FieldOut(role=each.role, label=each.label, text=each.text) for each in fields],
+        terms=terms_in(query_text, shown.title, shown.text, *(each.text for each in fields)),
+    )
+
+
+def _image_path(path: str, field: str, *, named: bool) -> str:
+    return f"{path}?{urlencode({'field': field})}" if named else path
 
 
 @routes.page(_DOCUMENTS + "/{reference}")

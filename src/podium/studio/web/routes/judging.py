@@ -32,6 +32,7 @@ from podium.studio.judging.scales import (
 from podium.studio.judging.service import Answer, AnswerResult, JudgingService
 from podium.studio.judging.unit_of_work import RENEW_EVERY, LeasedTask, LeaseHolder, UnitOfWork
 from podium.studio.messages import Message
+from podium.studio.projects.changes import ProjectChange
 from podium.studio.projects.display import FieldRole, shows
 from podium.studio.store.database import storable
 from podium.studio.store.enums import Mode
@@ -42,7 +43,10 @@ from podium.studio.web.access import Number, RequiresManager, RequiresMember, me
 from podium.studio.web.actions import Form, Routes, form_values, read
 from podium.studio.web.documents import guidelines_html
 from podium.studio.web.languages import language_of
+from podium.studio.web.middleware import FRAMED_POLICY
 from podium.studio.web.pages import SKIP_REASONS, render
+from podium.studio.web.routes.documents import DocumentOut, document_out, document_rows
+from podium.studio.web.routes.screen import display_fields
 
 routes = Routes("judging", api="/projects/{project}", pages="/projects/{project}")
 
@@ -183,6 +187,12 @@ class NextOut(BaseModel):
     progress: Progress | None = None
 
 
+class PreviewedTask(NextOut):
+    """A task as people would see it, with its documents."""
+
+    documents: list[DocumentOut] = []
+
+
 class AnswerOut(BaseModel):
     """What became of an answer, and what comes next."""
 
@@ -300,11 +310,20 @@ def judge_page(request: Request, who: RequiresMember) -> Response:
 
 @routes.page("/preview")
 def preview_page(request: Request, who: RequiresManager) -> Response:
-    """The page to judge on, with nothing recorded: for managers who choose what is shown."""
-    return judging_surface(request, who, "preview")
+    """The page to judge on, with nothing recorded: for managers who choose what is shown.
+
+    With ``embedded`` it is for a frame in another page of ours.
+    """
+    embedded = "embedded" in request.query_params
+    response = judging_surface(request, who, "preview", embedded=embedded)
+    if embedded:
+        response.headers["Content-Security-Policy"] = FRAMED_POLICY
+    return response
 
 
-def judging_surface(request: Request, who: Member, kind: Surface) -> Response:
+def judging_surface(
+    request: Request, who: Member, kind: Surface, *, embedded: bool = False
+) -> Response:
     """The one page on which documents are judged, for what it is used."""
     mode = Mode(who.project.mode)
     answers, questions = answer_buttons(who.project), who.project.questions
@@ -319,6 +338,7 @@ def judging_surface(request: Request, who: Member, kind: Surface) -> Response:
     values = {
         "project": who.project,
         "kind": kind,
+        "embedded": embedded,
         "mode": mode.value,
         "sides": _SIDES[mode],
         "answers": answers,
@@ -343,10 +363,22 @@ def decision_choices(project: ProjectRow) -> list[str]:
 @routes.action("GET", "/preview")
 def preview(
     request: Request, who: RequiresManager, after: Annotated[int, Parameter(ge=0, lt=2**62)] = 0
-) -> NextOut:
-    """A task as people see it, of the query that comes after another; nothing is recorded."""
+) -> PreviewedTask:
+    """A task as people see it, of the query that comes after another; nothing is recorded.
 
-    def work(connection: Connection) -> NextOut:
+    With the parameters of the form in which fields are chosen (``field-0``, ``role-0``, …) it is
+    as people would see it with these.
+    """
+    chosen = None
+    try:
+        if any(name.startswith("field-") for name in request.query_params):
+            fields = ProjectChange.model_validate({"display": display_fields(request.query_params)})
+            chosen = fields.model_dump(mode="json")["display"]
+    except ValidationError as error:
+        return PreviewedTask(state="blocked", problems=[first_problem(error)])
+    previewed = who.project if chosen is None else who.project._replace(display=chosen)
+
+    def work(connection: Connection) -> PreviewedTask:
         queries = select(ProjectQuery.__table__).where(
             ProjectQuery.project_id == who.project.id,
             ProjectQuery.withdrawn.is_(False),
@@ -354,7 +386,7 @@ def preview(
         )
         query = fetch_one(connection, queries.order_by(ProjectQuery.id).limit(1), ProjectQueryRow)
         if query is None:
-            return NextOut(state="done")
+            return PreviewedTask(state="done")
         state = load_judged_query(connection, who.project, query).state
         if who.project.mode == Mode.RANKINGS:
             sides = state.documents_shown(JudgingTask(0, 1))
@@ -362,9 +394,50 @@ def preview(
             hidden = state.withdrawn_documents
             shown = [each for each in enumerate(state.documents) if each[0] not in hidden]
             sides = [[each] for each in shown[: len(_SIDES[Mode(who.project.mode)])]]
-        return NextOut(state="task", task=_task_out(who.project, new_token(), query, sides, 0.0))
+        return PreviewedTask(
+            state="task", task=_task_out(previewed, new_token(), query, sides, 0.0)
+        )
 
-    return read(request, work)
+    result = read(request, work)
+    if result.task is not None:
+        query = result.task.query_id
+        references = [each.reference for side in result.task.sides for each in side.documents]
+        rows = document_rows(request, who, query, references)
+        result.documents = [
+            document_out(request, who, query, rows[each], chosen) for each in references
+        ]
+    return result
+
+
+def task_preview(
+    who: Member, query: str, description: str, documents: list[DocumentOut]
+) -> PreviewedTask:
+    """A task of documents that are not imported yet, one on each side."""
+    task = TaskOut(
+        token=new_token(),
+        mode=Mode(who.project.mode),
+        query_id=0,
+        query=query,
+        description=description,
+        sides=[
+            Side(
+                documents=[
+                    DocumentRef(
+                        reference=each.reference,
+                        title=each.title,
+                        url=each.url,
+                        format=each.format,
+                        length=len(each.text),
+                    )
+                ]
+            )
+            for each in documents
+        ],
+        choices=list(choices(Mode(who.project.mode), grade_names(who.project.scale))),
+        questions=[AssessorQuestion(**question) for question in who.project.questions],
+        expires_at=0.0,
+    )
+    return PreviewedTask(state="task", task=task, documents=documents)
 
 
 def _service(request: Request) -> JudgingService:

@@ -1,12 +1,17 @@
-"""Projects: the list, one's home, and its settings; making, changing, copying and deleting one."""
+"""Projects: the list, one's home, and its settings; making, changing, copying and deleting one.
+
+As long as nothing is judged, the pages of the import, of the judging page and of the settings are
+the three steps of a start: each has a list of them, and a button that goes on.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, get_args
 
 from fastapi import Request
 from fastapi.responses import RedirectResponse, Response
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from podium.judging.algorithms import ALGORITHMS, CAREFUL
@@ -24,6 +29,14 @@ from podium.studio.projects.changes import (
 )
 from podium.studio.projects.progress import ProjectProgress, project_progress, projects_of
 from podium.studio.projects.service import ProjectSettings, create_project, project_row
+from podium.studio.reporting.dashboard import duration
+from podium.studio.reporting.workload import (
+    Effort,
+    effort_of,
+    effort_settings,
+    request_workload,
+    workload_of,
+)
 from podium.studio.store.database import storable
 from podium.studio.store.enums import Mode, Role
 from podium.studio.store.rows import ProjectRow
@@ -43,7 +56,12 @@ from podium.studio.web.pages import render, render_project
 routes = Routes("projects")
 
 _PROJECT = "/projects/{project}"
-_CHOICES: JsonObject = {"modes": list(Mode), "algorithms": [*ALGORITHMS, CAREFUL]}
+_CHOICES: JsonObject = {
+    "modes": list(Mode),
+    "algorithms": [*ALGORITHMS, CAREFUL],
+    "efforts": get_args(Effort),
+    "duration": duration,
+}
 
 
 class ProjectProgressOut(BaseModel):
@@ -88,6 +106,33 @@ class CopyRequest(BaseModel):
     ]
 
 
+class EffortIn(BaseModel):
+    """How sure the results are to be, and how many documents are put in order."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    effort: Effort
+    k: Annotated[int, Field(ge=1, le=1000)]
+
+
+class CostOut(BaseModel):
+    """What an effort takes if one person does all of it."""
+
+    judgments: float
+    hours: float
+
+
+class WorkloadOut(BaseModel):
+    """What judging the project costs, simulated for as many queries and documents as it has."""
+
+    queries: int
+    documents: int
+    k: int
+    assumed: bool
+    """Whether queries and documents are a guess, because there are none yet."""
+    costs: dict[Effort, CostOut]
+
+
 class Confirmation(BaseModel):
     """What deleting a project needs: its name."""
 
@@ -110,10 +155,8 @@ def help_page(request: Request, who: RequiresPerson) -> Response:
 @routes.page("/projects/new")
 def new_page(request: Request, who: RequiresAdmin) -> Response:
     """Ask how a new project is to be judged."""
-    settings = ProjectSettings(name="New").model_dump() | {"name": ""}
-    settings |= outcome_of(request).typed
-    values = {"values": settings, "fixed": False, "has_queries": False, **_CHOICES}
-    return render(request, "project_new.html", values, person=who)
+    values = {"name": "", "mode": Mode.PAIRS.value, **outcome_of(request).typed}
+    return render(request, "project_new.html", {"values": values}, person=who)
 
 
 @routes.page(_PROJECT)
@@ -148,16 +191,55 @@ def settings_page(request: Request, who: RequiresManager) -> Response:
         return has_answers(connection, who.project.id), queries > 0
 
     fixed, has_queries = read(request, work)
-    typed = outcome_of(request).typed
+    settings, typed = settings_of(who.project).model_dump(mode="json"), outcome_of(request).typed
     values = {
-        "values": settings_of(who.project).model_dump()
-        | (dict(typed) if "guidelines" in typed else {}),
+        "effort": typed.get("effort") or effort_of(settings),
+        "workload": get_workload(request, who),
+        "values": settings | (dict(typed) if "guidelines" in typed else {}),
         "fixed": fixed,
         "has_queries": has_queries,
         "owns": who.may(Role.OWNER),
         **_CHOICES,
     }
     return render_project(request, who, "project_settings.html", values)
+
+
+@routes.page(_PROJECT + "/settings/costs")
+def costs(request: Request, who: RequiresManager) -> Response:
+    """What each effort costs, which the settings fetch until it is known."""
+    values = {"workload": get_workload(request, who), "project": who.project, **_CHOICES}
+    return render(request, "effort_costs.html", values, person=who.person)
+
+
+@routes.action("GET", _PROJECT + "/workload")
+def get_workload(request: Request, who: RequiresManager) -> WorkloadOut | None:
+    """What judging the project costs by how sure its results are to be.
+
+    It is simulated in the background: null until it is known.
+    """
+    content = read(request, lambda c: workload_of(c, who.project))
+    if content is not None:
+        return WorkloadOut.model_validate(content["extent"] | {"costs": content["costs"]})
+    if not who.project.archived and write(request, lambda c: request_workload(c, who)):
+        wake_workers(request)
+    return None
+
+
+def _after_effort(typed: Mapping[str, str], **_: object) -> str:
+    return "/projects/{project}/" + ("dashboard" if "next" in typed else "settings")
+
+
+@routes.action(
+    "PUT",
+    _PROJECT + "/effort",
+    form=_PROJECT + "/settings/effort",
+    page=settings_page,
+    to=_after_effort,
+)
+def set_effort(request: Request, who: RequiresManager, body: EffortIn) -> ProjectOut:
+    """Choose how sure the results are to be, by the settings that decide it."""
+    values = effort_settings(who.project.mode, body.effort) | {"k": body.k}
+    return change(request, who, ProjectChange.model_validate(values))
 
 
 @routes.action("GET", "/projects")

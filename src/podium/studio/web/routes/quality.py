@@ -13,12 +13,14 @@ from sqlalchemy import Connection
 from podium.studio.accounts.identity import Member
 from podium.studio.accounts.members import members_of
 from podium.studio.errors import RefusedError
-from podium.studio.judging import adjudication, training
+from podium.studio.json_types import JsonObject
+from podium.studio.judging import adjudication, gold, training
 from podium.studio.judging.answer_choices import choice_of
 from podium.studio.judging.judged import load_judged_query
 from podium.studio.judging.modes import NO_ITEM, JudgingTask, QueryLogEntry
 from podium.studio.judging.scales import LONGEST_GRADE, grade_names
-from podium.studio.reporting.log_rows import relation
+from podium.studio.messages import Message
+from podium.studio.reporting.log_rows import named_documents, relation
 from podium.studio.reporting.query_results import query_row
 from podium.studio.store.database import storable
 from podium.studio.store.enums import Kind, Mode
@@ -26,6 +28,7 @@ from podium.studio.store.rows import ProjectRow
 from podium.studio.transfer.readers import limited
 from podium.studio.web.access import Number, RequiresManager, RequiresMember
 from podium.studio.web.actions import Routes, read, write
+from podium.studio.web.languages import language_of
 from podium.studio.web.pages import render_project
 from podium.studio.web.routes.dashboard import present
 from podium.studio.web.routes.judging import Side, decision_choices, judging_surface, side_of
@@ -34,6 +37,10 @@ routes = Routes("quality", api="/projects/{project}", pages="/projects/{project}
 
 RowId = Annotated[int, Field(ge=1, lt=2**62)]
 _QUALITY = "/projects/{project}/quality"
+_GOLD = "/projects/{project}/gold"
+_JUDGMENT = "/queries/{query}/log/{position}"
+_GOLD_SHOWN = 200
+_AGREED = Message("The managers of this project judge so.")
 _MOST_BYTES = 16 << 20
 """The size of a file of examples once it is decompressed."""
 
@@ -131,6 +138,21 @@ class ExampleOut(BaseModel):
     choices: list[str]
 
 
+class ExampleIn(BaseModel):
+    """Why the answer to an example is right; if it is empty, that the managers judge so."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    explanation: Annotated[str, AfterValidator(storable)] = Field(default="", max_length=5000)
+
+
+class GoldOut(BaseModel):
+    """How many gold pairs a project has, and the share of tasks that are checks by them."""
+
+    pairs: int
+    share: float
+
+
 class OwnTrainingOut(BaseModel):
     """How far one is oneself, and the next example."""
 
@@ -174,6 +196,47 @@ def quality_page(request: Request, who: RequiresManager) -> Response:
         "agreement": (report.content if report is not None else {}).get("agreement"),
     }
     return render_project(request, who, "quality.html", values)
+
+
+@routes.page("/gold")
+def gold_page(request: Request, who: RequiresManager) -> Response:
+    """The pairs whose answer is known, which are asked as checks."""
+
+    def work(connection: Connection) -> JsonObject:
+        rows, count = gold.gold_of(connection, who.project.id, _GOLD_SHOWN)
+        keys = {(row.query_id, position) for row in rows for position in (row.left, row.right)}
+        names = named_documents(connection, keys) if keys else {}
+        return {"rows": rows, "count": count, "names": names}
+
+    return render_project(request, who, "gold.html", read(request, work))
+
+
+@routes.action("POST", _JUDGMENT + "/gold", form=_JUDGMENT + "/gold", to=_GOLD)
+def add_gold_pair(request: Request, who: RequiresManager, query: Number, position: int) -> GoldOut:
+    """Make a judged pair gold, by the `position` of its judgment in the query's log."""
+    write(request, lambda c: gold.add_judged_pair(c, who, query, position))
+    return _gold(request, who)
+
+
+@routes.action("DELETE", "/gold/{pair}", form="/gold/{pair}/remove", to=_GOLD)
+def remove_gold_pair(request: Request, who: RequiresManager, pair: Number) -> GoldOut:
+    """Ask a gold pair no more; judgments of it are kept."""
+    write(request, lambda c: gold.remove_gold(c, who, pair))
+    return _gold(request, who)
+
+
+@routes.action("POST", _JUDGMENT + "/example", form=_JUDGMENT + "/example", to=_QUALITY)
+def add_training_example(
+    request: Request, who: RequiresManager, query: Number, position: int, body: ExampleIn
+) -> TrainingOut:
+    """Make a training example of a judgment, by its `position` in the query's log."""
+    explanation = body.explanation.strip() or language_of(request).translate(_AGREED)
+
+    def work(connection: Connection) -> TrainingOut:
+        training.add_judged_example(connection, who, query, position, explanation)
+        return _training(connection, who)
+
+    return write(request, work)
 
 
 @routes.page("/adjudicate")
@@ -252,7 +315,9 @@ def set_training(
     request: Request,
     who: RequiresManager,
     examples: Annotated[UploadFile, File(description="CSV or JSONL, one example per line.")],
-    pass_mark: Annotated[float, FormField(ge=0, le=1, description="Share of right answers.")] = 0.8,
+    pass_mark: Annotated[float, FormField(ge=0, le=1, description="Share of right answers.")] = (
+        training.PASS_MARK
+    ),
 ) -> TrainingOut:
     """Replace the project's examples. Who has qualified stays qualified; others begin anew."""
     sent = limited(examples.file, examples.filename or "examples", _MOST_BYTES)
@@ -352,6 +417,11 @@ def answer_example(
         return _answer(who, row, correct)
 
     return write(request, work)
+
+
+def _gold(request: Request, who: Member) -> GoldOut:
+    _, count = read(request, lambda c: gold.gold_of(c, who.project.id, 1))
+    return GoldOut(pairs=count, share=who.project.gold_rate)
 
 
 def _check_adjudicator(connection: Connection, who: Member) -> None:

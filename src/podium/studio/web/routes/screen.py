@@ -37,11 +37,9 @@ _NO_QUESTION: JsonObject = {"name": "", "text": "", "options": [], "required": F
 _BLANK_QUESTIONS = 2
 
 
-def _display(typed: Mapping[str, str]) -> list[JsonObject]:
-    """The fields of a document that assessors see, as the form has them."""
-    rows = [row for row in _rows(typed, ("field", "role", "label", "position")) if row["role"]]
-    rows.sort(key=lambda row: int(row["position"]) if row["position"].isdecimal() else _MOST_ROWS)
-    return [{name: row[name] for name in ("field", "role", "label")} for row in rows]
+def display_fields(typed: Mapping[str, str]) -> list[JsonObject]:
+    """The fields of a document that assessors see, in the order in which the form has them."""
+    return [dict(row) for row in _rows(typed, ("field", "role", "label")) if row["role"]]
 
 
 def _scale(typed: Mapping[str, str]) -> list[JsonObject]:
@@ -65,11 +63,12 @@ def _questions(typed: Mapping[str, str]) -> list[JsonObject]:
 
 
 def _rows(typed: Mapping[str, str], names: tuple[str, ...]) -> list[dict[str, str]]:
-    """The rows of a form, whose fields are numbered: ``name-0``, ``name-1`` and so on."""
+    """The rows of a form, in its order; the fields of a row have its number: ``name-3``."""
+    numbered = (field.rpartition("-") for field in typed)
+    numbers = dict.fromkeys(number for name, _, number in numbered if name in names)
     return [
         {name: typed.get(f"{name}-{number}", "").strip() for name in names}
-        for number in range(_MOST_ROWS)
-        if any(f"{name}-{number}" in typed for name in names)
+        for number in list(numbers)[:_MOST_ROWS]
     ]
 
 
@@ -82,7 +81,7 @@ def screen(request: Request, who: RequiresManager) -> Response:
         request, lambda c: (document_fields(c, project.id), has_answers(c, project.id))
     )
     if "field-0" in typed:
-        display = _display(typed)
+        display = display_fields(typed)
     else:
         display = [each.model_dump(mode="json") for each in display_of(project.display)]
     if "colour-0" in typed:
@@ -108,9 +107,14 @@ def screen(request: Request, who: RequiresManager) -> Response:
         "questions": [*questions, *[_NO_QUESTION] * max(blank, 0)],
         "fixed": fixed,
         "hosts": request.app.state.settings.image_hosts,
+        "starting": not fixed and not project.archived,
         "saved": not outcome.problem and "saved" in request.query_params,
     }
     return render_project(request, who, "project_screen.html", values)
+
+
+def _after(typed: Mapping[str, str], **_: object) -> str:
+    return "/projects/{project}/settings" + ("" if "next" in typed else "/screen?saved=yes")
 
 
 def _form(path: str, setting: str, parse: Callable[[Mapping[str, str]], list[JsonObject]]) -> None:
@@ -120,10 +124,9 @@ def _form(path: str, setting: str, parse: Callable[[Mapping[str, str]], list[Jso
         typed = {name: value for name, value in form.items() if isinstance(value, str)}
         return {setting: parse(typed)}
 
-    to = "/projects/{project}/settings/screen?saved=yes"
-    routes.action("PATCH", None, form=path, page=screen, to=to, values=values)(change)
+    routes.action("PATCH", None, form=path, page=screen, to=_after, values=values)(change)
 
 
-_form("/fields", "display", _display)
+_form("/fields", "display", display_fields)
 _form("/grades", "scale", _scale)
 _form("/questions", "questions", _questions)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Annotated
+from urllib.parse import urlencode
 
 from fastapi import File, Request, UploadFile
 from fastapi import Form as FormField
-from fastapi.responses import FileResponse, Response
+from fastapi import Query as Parameter
+from fastapi.responses import FileResponse, HTMLResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, select
 from starlette.datastructures import FormData
 
+from podium.data import CandidateList
 from podium.errors import DataError
 from podium.studio.accounts.identity import Member, check_not_archived, record
 from podium.studio.errors import RefusedError
@@ -20,6 +23,7 @@ from podium.studio.json_types import JsonObject
 from podium.studio.judging.bulk_discards import DISCARD, RESTORE
 from podium.studio.messages import Message
 from podium.studio.models.assessors import models_of
+from podium.studio.projects.changes import has_answers
 from podium.studio.store.enums import Mode
 from podium.studio.store.rows import JobRow, fetch_all, fetch_one
 from podium.studio.store.sanitizing import sanitized
@@ -40,13 +44,18 @@ from podium.studio.transfer.imports import (
     stored_preview,
     taken_preview,
 )
-from podium.studio.transfer.readers import MAX_DEPTH, Upload
+from podium.studio.transfer.readers import MAX_DEPTH, Upload, has_text
+from podium.studio.transfer.recognition import recognized
 from podium.studio.transfer.search_engines import DEFAULTS, EngineSearch, check_search
 from podium.studio.transfer.tables import TableColumns, preview_table
 from podium.studio.transfer.writers import DESCRIPTIONS, EXPORT_CONTENTS, EXPORT_FORMATS
 from podium.studio.web.access import Number, RequiresManager, wake_workers
 from podium.studio.web.actions import Routes, outcome_of, read, write
+from podium.studio.web.documents import document_page, terms_in
+from podium.studio.web.languages import language_of
 from podium.studio.web.pages import render_project
+from podium.studio.web.routes.documents import previewed_document
+from podium.studio.web.routes.judging import PreviewedTask, task_preview
 
 routes = Routes("imports and exports", api="/projects/{project}", pages="/projects/{project}")
 
@@ -80,8 +89,8 @@ _NEEDED: dict[str, tuple[str, ...]] = {
 _SOURCES = {"engine": Message("Search engine"), "project": Message("Copy of a project")}
 """Imports that read no file."""
 _SHOWN = 50
-_SHOWN_TEXT = 2_000
-"""How much of a document's text a preview shows."""
+_DEPTH, _RANKING_DEPTH = 50, 10
+"""How many documents of a run are taken, unless a form says otherwise."""
 
 
 class JobOut(BaseModel):
@@ -118,17 +127,8 @@ def _options(row: JobRow) -> JsonObject:
     return ExportOptions(**row.parameters).model_dump() if row.kind == EXPORT else {}
 
 
-class ExampleDocument(BaseModel):
-    """A document of a table as people would see it."""
-
-    title: str
-    text: str
-    html: str
-    """Sanitised, as it would be stored."""
-
-
 class PreviewOut(BaseModel):
-    """The beginning of a table, and what its columns are taken for."""
+    """The beginning of a table that was stored, and what its columns are taken for."""
 
     upload: str
     """Identifies the stored file for some days."""
@@ -136,13 +136,6 @@ class PreviewOut(BaseModel):
     columns: list[str]
     rows: list[list[str]]
     guess: TableColumns
-    query: str = ""
-    """The query with the most documents in the first rows."""
-    description: str = ""
-    documents: list[ExampleDocument] = []
-    """The first two of its documents."""
-    problem: str = ""
-    """Why they cannot be shown."""
 
 
 class TableImport(BaseModel):
@@ -159,13 +152,9 @@ class TableImport(BaseModel):
 @routes.page("/import")
 def import_page(request: Request, who: RequiresManager) -> Response:
     """Forms for every kind of import, and those that are under way."""
-    preview = outcome_of(request).result
-    if preview is not None:
-        assert isinstance(preview, PreviewOut)
-        shown = preview.model_dump() | {"fields": _FIELDS}
-        return render_project(request, who, "import_preview.html", shown)
     values = {
         **_jobs(request, who, IMPORT),
+        "starting": _is_starting(request, who),
         "engines": bool(request.app.state.settings.engines),
         "rankings": who.project.mode == Mode.RANKINGS,
         "pairs": who.project.mode == Mode.PAIRS,
@@ -173,6 +162,23 @@ def import_page(request: Request, who: RequiresManager) -> Response:
         "deepest": MAX_DEPTH,
     }
     return render_project(request, who, "import.html", values)
+
+
+@routes.page("/import/preview")
+def table_page(
+    request: Request,
+    who: RequiresManager,
+    upload: Annotated[str, Parameter(max_length=100)] = "",
+    name: Annotated[str, Parameter(max_length=200)] = "table",
+) -> Response:
+    """The beginning of a table that was stored, and what its columns are to be."""
+    typed = outcome_of(request).typed
+    upload, name = typed.get("upload", upload), typed.get("name", name)
+    stored = stored_preview(request.app.state.settings, who.project.id, upload, name)
+    shown = _table_preview(stored, upload).model_dump() | {"starting": _is_starting(request, who)}
+    if typed:
+        shown["guess"] |= {field: typed.get(field, "") for field in TableColumns.model_fields}
+    return render_project(request, who, "import_preview.html", shown | {"fields": _FIELDS})
 
 
 @routes.page("/export")
@@ -255,7 +261,43 @@ def import_files(
         raise
 
 
-@routes.action("POST", "/imports/preview", form="/import/preview", page=import_page, uploads=True)
+def _after_files(result: JobOut | PreviewOut, **_: object) -> str:
+    """The page of the table, or of the import that was begun."""
+    if isinstance(result, JobOut):
+        return _TO_IMPORT
+    parameters = urlencode({"upload": result.upload, "name": result.name})
+    return f"{_TO_IMPORT}/preview?{parameters}"
+
+
+@routes.action(
+    "POST",
+    "/imports/files",
+    form="/import/files",
+    page=import_page,
+    to=_after_files,
+    uploads=True,
+    status_code=202,
+)
+def import_any(
+    request: Request,
+    who: RequiresManager,
+    files: Annotated[list[UploadFile], File(description="Any files that can be imported.")],
+    skip_empty: Annotated[bool, FormField(description="Leave out documents without text.")] = False,
+) -> JobOut | PreviewOut:
+    """Import files by what they hold; a table is stored, to be imported by `import_table`."""
+    sent = [upload for each in files for upload in _sent(each)]
+    source, roles = recognized(
+        [(upload.file, upload.filename or "file") for upload in sent], Mode(who.project.mode)
+    )
+    chosen = {role: [sent[position] for position in positions] for role, positions in roles.items()}
+    if source == "table":
+        return preview_import(request, who, chosen["table"][0])
+    parts = {role: each if role == "runs" else each[0] for role, each in chosen.items()}
+    depth = _RANKING_DEPTH if who.project.mode == Mode.RANKINGS else _DEPTH
+    return import_files(request, who, source, depth=depth, skip_empty=skip_empty, **parts)  # type: ignore[arg-type]
+
+
+@routes.action("POST", "/imports/preview", uploads=True)
 def preview_import(
     request: Request,
     who: RequiresManager,
@@ -266,29 +308,17 @@ def preview_import(
     settings = request.app.state.settings
     token, upload = store_preview(settings, who.project.id, table.file, table.filename or "table")
     try:
-        return _preview(upload, token)
+        return _table_preview(upload, token)
     except BaseException:
         upload.path.unlink(missing_ok=True)
         raise
 
 
-def _preview(upload: Upload, token: str, chosen: TableColumns | None = None) -> PreviewOut:
-    shown = preview_table(upload, chosen)
-    result = PreviewOut(
+def _table_preview(upload: Upload, token: str) -> PreviewOut:
+    shown = preview_table(upload)
+    return PreviewOut(
         upload=token, name=upload.name, columns=shown.columns, rows=shown.rows, guess=shown.guess
     )
-    if shown.example is None:
-        return result
-    result.query, result.description = shown.example.query, shown.example.description
-    try:
-        for each in shown.example.candidates[:2]:
-            document = ExampleDocument(
-                title=each.title, text=each.text[:_SHOWN_TEXT], html=sanitized(each.html)
-            )
-            result.documents.append(document)
-    except DataError as error:
-        result.problem = error.problem
-    return result
 
 
 def _table_values(form: FormData) -> JsonObject:
@@ -300,25 +330,64 @@ def _table_values(form: FormData) -> JsonObject:
     }
 
 
-@routes.action(
-    "POST",
-    "/imports/preview/columns",
-    form="/import/preview/columns",
-    page=import_page,
-    values=_table_values,
-)
-def preview_columns(request: Request, who: RequiresManager, body: TableImport) -> PreviewOut:
-    """Show the beginning of a table that `preview_import` stored, with the chosen columns."""
+def _example(request: Request, who: Member, upload: str, name: str) -> CandidateList | None:
+    """A query of a table that was stored, with the columns that the request has."""
     _check_takes_tables(who)
-    upload = stored_preview(request.app.state.settings, who.project.id, body.upload, body.name)
-    return _preview(upload, body.upload, body.columns)
+    named = {field: request.query_params.get(field, "") for field in TableColumns.model_fields}
+    columns = TableColumns.model_validate(named) if any(named.values()) else None
+    stored = stored_preview(request.app.state.settings, who.project.id, upload, name)
+    return preview_table(stored, columns).example
+
+
+@routes.action("GET", "/imports/preview/task")
+def preview_table_task(
+    request: Request, who: RequiresManager, upload: str, name: str = "table"
+) -> PreviewedTask:
+    """A task as people would see it, of a table that `preview_import` stored.
+
+    Parameters with the names of fields, such as ``title``, say which column is what.
+    """
+    example = _example(request, who, upload, name)
+    if example is None:
+        problem = Message("Choose the columns of the query and of the ID of the document.")
+        return PreviewedTask(state="blocked", problems=[language_of(request).translate(problem)])
+    sides = 1 if who.project.mode == Mode.GRADES else 2
+    if not any(map(has_text, example.candidates[:sides])):
+        problem = Message("These documents have no text: choose the column that has it.")
+        return PreviewedTask(state="blocked", problems=[language_of(request).translate(problem)])
+    try:
+        documents = [
+            previewed_document(who, example.query, position, each)
+            for position, each in enumerate(example.candidates[:sides])
+        ]
+    except DataError as error:
+        return PreviewedTask(state="blocked", problems=[error.problem])
+    return task_preview(who, example.query, example.description, documents)
+
+
+@routes.action("GET", "/imports/preview/document", response_class=HTMLResponse)
+def preview_table_document(
+    request: Request,
+    who: RequiresManager,
+    upload: str,
+    position: Annotated[int, Parameter(ge=0, lt=2)],
+    name: str = "table",
+) -> HTMLResponse:
+    """The HTML of one of the documents of that task, sanitised; without its pictures."""
+    example = _example(request, who, upload, name)
+    if example is None or position >= len(example.candidates):
+        raise RefusedError(404, "The document does not exist.")
+    shown, markup = example.candidates[position], sanitized(example.candidates[position].html)
+    return document_page(
+        shown.title, markup, terms_in(example.query, markup), {}, language_of(request)
+    )
 
 
 @routes.action(
     "POST",
     "/imports/table",
     form="/import/table",
-    page=import_page,
+    page=table_page,
     to=_TO_IMPORT,
     values=_table_values,
     status_code=202,
@@ -493,6 +562,11 @@ def _job(
     if row is None:
         raise RefusedError(404, "The job does not exist.")
     return row
+
+
+def _is_starting(request: Request, who: Member) -> bool:
+    """Whether nothing is judged yet, so that the pages of the import are a step of the start."""
+    return not who.project.archived and not read(request, lambda c: has_answers(c, who.project.id))
 
 
 def _check_takes_tables(who: Member) -> None:
