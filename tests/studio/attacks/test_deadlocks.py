@@ -192,6 +192,6 @@ def test_both_pages_say_it(engine, person_browser, judge):
     dashboard.goto(f"/projects/{project}/settings")
     dashboard.get_by_text("Advanced", exact=True).click()
     dashboard.get_by_label("People per overlapping task").fill("1")
-    dashboard.get_by_role("button", name="Save").click()
+    dashboard.get_by_role("button", name="Save settings").click()
     page.clock.run_for(16_000)
     page.wait_for_selector('[data-screen="blocked"]', state="hidden")
