@@ -227,6 +227,17 @@ export interface components {
             explanation: string;
         };
         /**
+         * ExampleIn
+         * @description Why the answer to an example is right; if it is empty, that the managers judge so.
+         */
+        ExampleIn: {
+            /**
+             * Explanation
+             * @default
+             */
+            explanation: string;
+        };
+        /**
          * ExampleOut
          * @description An example to answer.
          */
@@ -263,6 +274,16 @@ export interface components {
          * @enum {string}
          */
         FieldRole: "title" | "image" | "price" | "tag" | "snippet" | "value" | "link" | "text";
+        /**
+         * GoldOut
+         * @description How many gold pairs a project has, and the share of tasks that are checks by them.
+         */
+        GoldOut: {
+            /** Pairs */
+            pairs: number;
+            /** Share */
+            share: number;
+        };
         /** HTTPValidationError */
         HTTPValidationError: {
             /** Detail */
