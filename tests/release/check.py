@@ -31,8 +31,8 @@ MUTATED = (
     "rankers.linear data.labels studio.judging.service studio.web.access"
 )
 BENCHMARKS = (
-    "data evaluation statistics clicks online learning models judging assessors utility export "
-    "explain studio cluster serving text newcomer"
+    "data evaluation statistics clicks online hybrid learning models judging assessors utility "
+    "export explain studio cluster serving text newcomer"
 )
 
 STEPS: Mapping[str, str] = {
