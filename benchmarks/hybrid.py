@@ -12,10 +12,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from benchmarks._report import Report, median_seconds, wants_quick
 from podium.data import Judgments, Rankings, read_pairs
@@ -28,9 +32,8 @@ from podium.hybrid.lists import lexical_list, nearest_list
 from podium.hybrid.objectives import SHARES, balance_fusion
 from podium.hybrid.report import verdict
 from podium.hybrid.tuning import HybridTuning, JudgedLists, held_out_parts, tune_fusion
-from podium.kernels import Doubles
 from podium.measures import evaluate
-from podium.measures.comparison.statistics import holm, paired_difference
+from podium.measures.comparison.statistics import Difference, holm, paired_difference
 
 _DATA = Path("../shared/data")
 _RUNS = _DATA / "trec/dl21-runs"
@@ -130,7 +133,7 @@ def _ranx_rows(
     lists: dict[str, Rankings],
     measure: str,
     quick: bool,
-) -> list[tuple[str, float, float, object, float]]:
+) -> list[tuple[str, float, float, Difference | None, float]]:
     """Return what ranx's tuned fusions are worth, in the same folds."""
     assert isinstance(truth, Judgments)
     judged = JudgedLists.of(truth, lists, measure, None)
@@ -146,7 +149,7 @@ def _ranx_rows(
         ],
     }  # fmt: skip
     ours = result.comparison.values[measure][:, 0]
-    rows = []
+    rows: list[tuple[str, float, float, Difference | None, float]] = []
     for method in ("wsum",) if quick else ("wsum", "rrf"):
         answers = _ask_ranx({**request, "method": method, "parts": [*parts, ids]})
         held_out: Dicts = {q: docs for each in answers[:-1] for q, docs in each.items()}
@@ -181,13 +184,13 @@ def _of(run: Rankings, queries: set[str]) -> Rankings:
     )
 
 
-def _as_dict(queries: object, documents: object, values: Doubles) -> Dicts:
+def _as_dict(queries: pa.Array, documents: pa.Array, values: NDArray[np.floating[Any]]) -> Dicts:
     result: Dicts = {}
     for query, document, value in zip(
         queries.to_pylist(),
         documents.to_pylist(),
         values.tolist(),
-        strict=True,  # type: ignore[attr-defined]
+        strict=True,
     ):
         result.setdefault(query, {})[document] = value
     return result
@@ -254,8 +257,8 @@ def time_rows(report: Report, quick: bool) -> None:
         "min-max": Fusion(names), "l2": Fusion(names, "l2"), "z-score": Fusion(names, "z-score"),
         "rrf": Fusion(names, "rank", "rrf"),
     }  # fmt: skip
-    functions = {
-        name: lambda fusion=fusion: fuse(votes, offsets, fusion) for name, fusion in forms.items()
+    functions: dict[str, Callable[[], object]] = {
+        name: partial(fuse, votes, offsets, fusion) for name, fusion in forms.items()
     }
     functions["pass"] = lambda: np.nansum(votes, axis=1)
     for function in functions.values():

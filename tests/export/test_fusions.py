@@ -169,7 +169,7 @@ def test_edge_cases_of_min_max(
 
 
 def test_ranks_and_sums_of_other_engines() -> None:
-    votes = [[9, NAN], [7, 2], [8, 1], [NAN, NAN]]
+    votes: list[list[float]] = [[9, NAN], [7, 2], [8, 1], [NAN, NAN]]
     rrf = Fusion(("a", "b"), "rank", "rrf", (1, 3), rank_constant=10)
     expected = [0.25 / 11, 0.25 / 13 + 0.75 / 11, 0.25 / 12 + 0.75 / 12, 0]
     for target in ("opensearch", "elasticsearch", "vespa"):

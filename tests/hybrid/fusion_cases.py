@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from podium.hybrid.fusion import Fusion, fuse
 from podium.kernels import Doubles
 
 single = np.float32
-_FORMS = [
+_FORMS: list[Any] = [
     *((normalization, mean) for normalization in ("min-max", "l2", "rank")
       for mean in ("arithmetic", "geometric", "harmonic")),
     ("z-score", "arithmetic"),

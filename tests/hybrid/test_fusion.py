@@ -293,7 +293,7 @@ def test_other_files_are_refused(text, problem, tmp_path):
 
 def test_bad_arguments():
     with pytest.raises(ArgumentError, match="no normalization 'minmax'"):
-        Fusion(("a",), "minmax")
+        Fusion(("a",), "minmax")  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="rrf"):
         Fusion(("a",), combination="rrf")
     with pytest.raises(DataError, match="2 columns"):

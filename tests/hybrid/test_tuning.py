@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -218,7 +219,7 @@ def as_dict(run):
 
 def test_weights_per_query_ship_only_where_they_gain(tmp_path):
     truth, runs, features = two_kinds(80)
-    options = {"feature_names": ["odd"], "folds": 4}
+    options: dict[str, Any] = {"feature_names": ["odd"], "folds": 4}
     result = tune_fusion(truth, runs, query_features=features, **options)
     assert result.per_query.shown
     assert result.fusion.per_query is not None
@@ -286,7 +287,7 @@ def test_too_little_is_refused():
 
 def test_as_much_of_a_column_as_requirements_allow():
     truth, runs, margin = collection(150, (2.0, 1.0))
-    options = {"columns": {"margin": margin}, "folds": 5}
+    options: dict[str, Any] = {"columns": {"margin": margin}, "folds": 5}
     loose = balance_fusion(truth, runs, "mean(margin)@5", ["nDCG@5 >= baseline - 20%"], **options)
     strict = balance_fusion(truth, runs, "mean(margin)@5", ["nDCG@5 >= baseline - 5%"], **options)
     assert loose.chosen.share > strict.chosen.share > 0

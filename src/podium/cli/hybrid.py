@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from podium.cli.app import App
-from podium.cli.evaluate import ConventionName, Truth, resolved
+from podium.cli.evaluate import ConventionName, Truth
 from podium.cli.failing import one_line_errors
 from podium.cli.hybrid_lists import lists_command
 from podium.cli.options import JsonOutput
@@ -25,6 +25,7 @@ from podium.data.formats.csv import ID_COLUMNS, read_table
 from podium.data.formats.parquet_file import open_parquet
 from podium.data.frames import first_column
 from podium.errors import ArgumentError, DataError
+from podium.measures.presets import resolve_measures
 
 if TYPE_CHECKING:
     from podium.hybrid.objectives import Balance
@@ -181,7 +182,7 @@ def tune_command(
             runs = {name: reading.rankings(path) for name, path in files.items()}
             numbers = {name: _read_column(path, name) for name, path in tables.items()}
             default = "ppref" if isinstance(judged, Preferences) else "nDCG@10"
-            (chosen,), rules = resolved([measure or default], conventions)
+            (chosen,), rules = resolve_measures([measure or default], conventions)
             common: dict[str, Any] = {
                 "measure": chosen, "conventions": rules, "folds": folds, "columns": numbers,
                 "depth": depth, "random_state": seed, "progress": stage("Folds"),

@@ -158,7 +158,7 @@ def generated_lists(lists: int, rng: np.random.Generator, count: int = _RANDOM) 
     alone[:, 0] = [5.0, 4.0, 4.0]
     alone[:1, -1] = 0.5
     close = np.full((3, lists), 1.0)
-    close[1], close[2] = np.nextafter(np.float32([1.0]), np.float32(2)), 1 + 2e-4
+    close[1], close[2] = np.nextafter(np.float32(1), np.float32(2)), 1 + 2e-4
     queries = [*edge, alone, close]
     for number in range(count):
         values = rng.lognormal(0.0, 1.0 + number % 3, (int(rng.integers(1, 31)), lists))

@@ -216,8 +216,8 @@ class Fusion:
         weights = None
         if self.per_query is not None:
             count = len(self.per_query.features)
-            empty, known = (np.nan,) * count, query_features or {}
-            rows = [known.get(query, empty) for query in stacked.query_ids.to_pylist()]
+            empty, features = (np.nan,) * count, query_features or {}
+            rows = [features.get(query, empty) for query in stacked.query_ids.to_pylist()]
             weights = self.per_query.weights(self.weights, np.reshape(rows, (len(rows), count)))
         scores = fuse(votes, stacked.offsets, self, query_weights=weights)
         return stacked.rankings(scores, name=name)
@@ -274,10 +274,10 @@ class Fusion:
             values = {key: tuple(value) for key, value in per_query.items()}
             per_query = QueryWeights(**values, coefficients=rows)
         _check_types(table, _TYPES, ("lists",))
-        values = {
+        members: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in table.items()
         }
-        return cls(**values, per_query=per_query)
+        return cls(**members, per_query=per_query)
 
 
 _WRITTEN_BY = "Write it with podium hybrid tune, or as docs/reference/hybrid.md shows."

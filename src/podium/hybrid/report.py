@@ -37,7 +37,9 @@ def tuning_rows(tuning: HybridTuning) -> list[tuple[str, ...]]:
 def frontier_rows(balance: Balance) -> list[tuple[str, ...]]:
     """Return the frontier as texts."""
     objective, value = balance.baseline
-    rows = [("0", f"{objective:.4g}", "", "", "", f"{value:.4f}", "", "", "", "")]
+    rows: list[tuple[str, ...]] = [
+        ("0", f"{objective:.4g}", "", "", "", f"{value:.4f}", "", "", "", "")
+    ]
     for each in balance.shares:
         shown = "-" if each.decision is None else "yes" if each.shown else "no"
         rows.append((

@@ -303,8 +303,8 @@ class JudgedLists:
         documents = inputs.document_ids
         assert documents is not None
         counts = {}
-        for name, values in (columns or {}).items():
-            column = np.array([values.get(each, np.nan) for each in documents.to_pylist()])
+        for name, known in (columns or {}).items():
+            column = np.array([known.get(each, np.nan) for each in documents.to_pylist()])
             counts[f"documents without {name}"] = int(np.isnan(column).sum())
             votes = np.column_stack([votes, column])
         first = cls(
@@ -318,9 +318,9 @@ class JudgedLists:
         counts["judged queries without documents"] = int((~answered).sum())
         counts["judged queries without a value"] = int((answered & np.isnan(values)).sum())
         counts["queries of the lists without judgments"] = inputs.others
-        known = set(inputs.query_ids.take(usable).to_pylist())
+        judged = set(inputs.query_ids.take(usable).to_pylist())
         for name, run in rankings.items():
-            missing = len(known.difference(run.query_ids.to_pylist()))
+            missing = len(judged.difference(run.query_ids.to_pylist()))
             counts[f"queries without {name}"] = missing
         if len(usable) < _LEAST_QUERIES:
             raise DataError(

@@ -25,7 +25,7 @@ from podium.data.json_lines import parse_json
 from podium.errors import ArgumentError, DataError
 from podium.export.targets.opensearch import field_value
 from podium.export.targets.vespa import Vespa
-from podium.hybrid.fusion import Fusion, fuse
+from podium.hybrid.fusion import Fusion, Normalization, fuse
 from podium.kernels import Doubles, Floats, Ints
 from podium.registry import Registry
 
@@ -276,7 +276,7 @@ class ElasticsearchFusion(FusionTarget):
                 low, high = values.min(), max(values.max(), np.float32(1.4e-45))
                 if abs(low - high) < single(1e-6):
                     return np.ones_like(values)
-                return (values - low) / (high - low)
+                return np.asarray((values - low) / (high - low))
             if fusion.normalization == "l2":
                 squares = values[np.argsort(-values, kind="stable")] ** 2
                 norm = np.sqrt(sum(squares.astype(np.float64).tolist()))
@@ -343,7 +343,9 @@ class VespaFusion(FusionTarget):
         phase = text.partition("global-phase {")[2]
         (expression,) = re.findall(r"expression: (.*)\n", phase)
         (count,) = re.findall(r"rerank-count: (\d+)\n", phase)
-        weights, kinds, constants = [], set(), {60}
+        weights: list[float] = []
+        kinds: set[Normalization] = set()
+        constants = {60}
         terms = expression.split(" + ")
         _require_lists(len(terms), names)
         for name, term in zip(names, terms, strict=True):
@@ -429,7 +431,8 @@ class SolrFusion(FusionTarget):
     def read(self, files: Mapping[str, bytes], names: tuple[str, ...]) -> Fusion:
         """Read the function of the request."""
         function = parse_json(files[_REQUEST])["query"]
-        weights, kinds = [], set()
+        weights: list[float] = []
+        kinds: set[Normalization] = set()
         number = r"([0-9.e+-]+)"
         for name in names:
             query = re.escape(f"query($list_{name})")
@@ -452,7 +455,7 @@ class SolrFusion(FusionTarget):
                 return values
             low, high = values.min(), values.max()
             scale = np.float32(0) if high == low else np.float32(1) / (high - low)
-            return np.maximum((values - low) * scale, np.float32(0.001))
+            return np.asarray(np.maximum((values - low) * scale, np.float32(0.001)))
 
         whole = replace(fusion, depth=None)
         return _weighted_sums(whole, fusion.weights, votes, offsets, normalized, np.float32)
