@@ -224,6 +224,19 @@ def test_wrong_tables_are_refused_in_words(upload, content, problem):
         content_of(upload(content))
 
 
+def test_broken_rows_are_listed_together(upload):
+    table = upload(b"query,docid\n1,a\n1,\n1,b\n,c\n1,a\n")
+    with pytest.raises(DataError) as caught:
+        content_of(table)
+    assert [part.split(" (")[0] for part in caught.value.problem.split("; ")] == [
+        "row 2: has no document", "row 4: has no query",
+        "row 5: document 'a' of query '1' is listed twice",
+    ]  # fmt: skip
+    many = upload(b"query,docid\n" + b"1,\n" * 9)
+    with pytest.raises(DataError, match=r"row 5: .*; later rows were not read"):
+        content_of(many)
+
+
 def test_the_preview_is_short(upload):
     rows = [b"q,%d,%s" % (number, b"x" * 999) for number in range(9)]
     wide = upload(b"\n".join([b"query,docid,text", *rows]))
@@ -366,6 +379,15 @@ def test_the_pages(server):
         refused = browser.submit(f"{base}/table", values | {"title": "x"})
         assert refused.status_code == 422
         assert '<option value="docid" selected>' in refused.text  # what was chosen is still there
+        ticked = 'name="skip_empty" value="true" checked'
+        assert ticked not in page
+        assert ticked not in refused.text
+        skipping = browser.submit(
+            f"{base}/files", {"skip_empty": "true"}, files={"files": ("a.csv", SHOES)}
+        )
+        assert ticked in browser.get(skipping.headers["location"]).text
+        again = browser.submit(f"{base}/table", values | {"title": "x", "skip_empty": "true"})
+        assert ticked in again.text
         assert browser.get(f"{base}/preview?upload=x").status_code == 404
         assert browser.submit(f"{base}/table", values).status_code == 303
         wait_until(lambda: len(items_of(engine, project)) == 4)

@@ -43,6 +43,8 @@ _LONGEST_FIELD = 4 << 20
 _LONGEST_ROW = 8 << 20
 """In characters. A row is read as a whole, which takes up to 30 times its size."""
 _DELIMITERS = (",", "\t", ";")
+_LISTED_PROBLEMS = 5
+"""How many broken rows an error lists."""
 _CHUNK = 1 << 16
 _JSON_SPACE = re.compile(r"[ \t\r\n]*")
 _ZIP = b"PK\x03\x04"
@@ -220,6 +222,7 @@ def read_table(upload: Upload, columns: TableColumns | None = None) -> Iterator[
     columns.check(names)
     queries: dict[str, _Query] = {}
     size = 0
+    broken: list[DataError] = []
     for number, row in enumerate(chain(first, rows), start=1):
         size += sum(map(len, row.values()))
         if size > MAX_BYTES:
@@ -227,11 +230,17 @@ def read_table(upload: Upload, columns: TableColumns | None = None) -> Iterator[
         try:
             _add_row(queries, row, columns)
         except DataError as error:
-            raise error.at(upload.name, None) from error
+            broken.append(DataError(f"row {number}: {error.problem}", hint=error.hint))
+            if len(broken) == _LISTED_PROBLEMS:
+                break
         if len(queries) > MAX_QUERIES:
             raise DataError(
                 f"row {number}: there are more than {MAX_QUERIES} queries", hint="Split them."
             )
+    if broken:
+        listed = "; ".join(error.problem for error in broken)
+        more = "; later rows were not read" if len(broken) == _LISTED_PROBLEMS else ""
+        raise DataError(listed + more, path=upload.name, hint=broken[0].hint)
     for name, query in queries.items():
         yield ImportedQuery(query.entry(name), in_words=bool(columns.query))
 
@@ -265,7 +274,7 @@ def _add_row(queries: dict[str, _Query], row: Mapping[str, str], columns: TableC
     document_id = cells["document_id"] or cells["url"]
     if not query_id or not document_id:
         raise DataError(
-            f"a row has no {'document' if query_id else 'query'}: {list(row.values())[:3]}",
+            f"has no {'document' if query_id else 'query'} ({', '.join(row.values())[:60]}…)",
             hint="Fill the cell, or remove the row.",
         )
     query = queries.setdefault(query_id, _Query(cells["query"] or query_id, cells["description"]))

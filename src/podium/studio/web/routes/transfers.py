@@ -170,12 +170,16 @@ def table_page(
     who: RequiresManager,
     upload: Annotated[str, Parameter(max_length=100)] = "",
     name: Annotated[str, Parameter(max_length=200)] = "table",
+    skip_empty: bool = False,
 ) -> Response:
     """The beginning of a table that was stored, and what its columns are to be."""
     typed = outcome_of(request).typed
     upload, name = typed.get("upload", upload), typed.get("name", name)
     stored = stored_preview(request.app.state.settings, who.project.id, upload, name)
-    shown = _table_preview(stored, upload).model_dump() | {"starting": _is_starting(request, who)}
+    shown = _table_preview(stored, upload).model_dump() | {
+        "starting": _is_starting(request, who),
+        "skip_empty": "skip_empty" in typed if typed else skip_empty,
+    }
     if typed:
         shown["guess"] |= {field: typed.get(field, "") for field in TableColumns.model_fields}
     return render_project(request, who, "import_preview.html", shown | {"fields": _FIELDS})
@@ -261,12 +265,14 @@ def import_files(
         raise
 
 
-def _after_files(result: JobOut | PreviewOut, **_: object) -> str:
+def _after_files(result: JobOut | PreviewOut, *, skip_empty: bool = False, **_: object) -> str:
     """The page of the table, or of the import that was begun."""
     if isinstance(result, JobOut):
         return _TO_IMPORT
-    parameters = urlencode({"upload": result.upload, "name": result.name})
-    return f"{_TO_IMPORT}/preview?{parameters}"
+    parameters = {"upload": result.upload, "name": result.name}
+    if skip_empty:
+        parameters["skip_empty"] = "true"
+    return f"{_TO_IMPORT}/preview?{urlencode(parameters)}"
 
 
 @routes.action(
