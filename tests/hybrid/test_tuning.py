@@ -177,6 +177,10 @@ def test_preferences_are_a_target():
     assert result.fusion.weights[0] > 0.6
     with pytest.raises(ArgumentError, match="preferences"):
         tune_fusion(preferences, runs, measure="ppref", loss="ListNet()")
+    with pytest.warns(UserWarning, match="nothing separates"):
+        result = tune_fusion(preferences, runs, measure="kNDCG(k=3)@3", folds=4)
+    assert result.counts["preferences made labels of the top 3"] == len(left)
+    assert result.fusion.weights[0] > 0.6
 
 
 def test_weights_learned_by_a_loss():

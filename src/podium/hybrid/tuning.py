@@ -31,6 +31,7 @@ from podium.hybrid.fusion import (
     fuse,
     normalize,
 )
+from podium.judging import preference_judgments
 from podium.kernels import Doubles, Ints
 from podium.losses import Loss
 from podium.measures import Conventions, compare, require
@@ -40,7 +41,7 @@ from podium.measures.comparison.statistics import Difference
 from podium.measures.evaluating import measure_all
 from podium.measures.inputs import Inputs, fixed, inputs_of
 from podium.measures.presets import resolve_measures
-from podium.measures.registry import Measure
+from podium.measures.registry import Measure, definition_of
 
 CHOICE = "choice"
 RRF = "RRF 60"
@@ -142,7 +143,8 @@ def tune_fusion(
     standard error over the best of the simple fusions: RRF 60, equal weights, a single list.
 
     Args:
-        truth: Judgments or preferences, in any form that ``evaluate`` takes.
+        truth: Judgments or preferences, in any form that ``evaluate`` takes. For a measure of
+            labels, preferences become the labels of their top k, as ``preference_judgments`` does.
         runs: What each list returned, by its name.
         measure: What to choose for.
         conventions: What to do where tools disagree, as ``evaluate`` takes it.
@@ -288,6 +290,12 @@ class JudgedLists:
         """Align lists with the truth; a DataError says what does not fit."""
         judgments = truth if isinstance(truth, Judgments | Preferences) else as_judgments(truth)
         (parsed,), chosen = resolve_measures([measure], conventions)
+        counts = {}
+        if isinstance(judgments, Preferences) and not definition_of(parsed).on_pairs:
+            given = dict(parsed.parameters).get("k")
+            k = given if isinstance(given, int) else parsed.cut_off or 10
+            counts[f"preferences made labels of the top {k}"] = len(judgments.left)
+            judgments = preference_judgments(judgments, k)
         rankings = {name: as_rankings(run) for name, run in runs.items()}
         lists = (*rankings, *(columns or {}))
         if len(lists) < least_lists or not rankings:
@@ -302,7 +310,6 @@ class JudgedLists:
         votes = stacked.votes[rows]
         documents = inputs.document_ids
         assert documents is not None
-        counts = {}
         for name, known in (columns or {}).items():
             column = np.array([known.get(each, np.nan) for each in documents.to_pylist()])
             counts[f"documents without {name}"] = int(np.isnan(column).sum())
