@@ -292,8 +292,8 @@ class JudgedLists:
         (parsed,), chosen = resolve_measures([measure], conventions)
         counts = {}
         if isinstance(judgments, Preferences) and not definition_of(parsed).on_pairs:
-            given = dict(parsed.parameters).get("k")
-            k = given if isinstance(given, int) else parsed.cut_off or 10
+            top = dict(parsed.parameters).get("k")
+            k = top if isinstance(given, int) else parsed.cut_off or 10
             counts[f"preferences made labels of the top {k}"] = len(judgments.left)
             judgments = preference_judgments(judgments, k)
         rankings = {name: as_rankings(run) for name, run in runs.items()}
