@@ -293,7 +293,7 @@ class JudgedLists:
         counts = {}
         if isinstance(judgments, Preferences) and not definition_of(parsed).on_pairs:
             top = dict(parsed.parameters).get("k")
-            k = top if isinstance(given, int) else parsed.cut_off or 10
+            k = top if isinstance(top, int) else parsed.cut_off or 10
             counts[f"preferences made labels of the top {k}"] = len(judgments.left)
             judgments = preference_judgments(judgments, k)
         rankings = {name: as_rankings(run) for name, run in runs.items()}
