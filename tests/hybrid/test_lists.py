@@ -49,7 +49,6 @@ def test_vectors_must_fit() -> None:
 
 
 def test_words_find_documents() -> None:
-    pytest.importorskip("bm25s")
     run = lexical_list(TEXTS, {"1": "blue shoes shoe", "2": "RAIN!", "3": "zebra", "4": ""})
     found = [pair for pair, _ in rows(run)]
     assert found == [("1", "b"), ("1", "a"), ("2", "c")]  # no document without a word
@@ -61,7 +60,6 @@ def test_words_find_documents() -> None:
 
 
 def test_the_command_counts_queries_without_documents(tmp_path: Path) -> None:
-    pytest.importorskip("bm25s")
     documents, queries = tmp_path / "documents.tsv", tmp_path / "queries.tsv"
     documents.write_text("".join(f"{name}\t{text}\n" for name, text in TEXTS.items()))
     queries.write_text("1\tblue shoe\n2\tzebra\n")

@@ -295,8 +295,8 @@ def test_as_much_of_a_column_as_requirements_allow():
     loose = balance_fusion(truth, runs, "mean(margin)@5", ["nDCG@5 >= baseline - 20%"], **options)
     strict = balance_fusion(truth, runs, "mean(margin)@5", ["nDCG@5 >= baseline - 5%"], **options)
     assert loose.chosen.share > strict.chosen.share > 0
-    assert loose.fusion.weights[-1] == pytest.approx(loose.chosen.share)
-    assert loose.fusion.columns == ("margin",)
+    assert loose.model.weights[-1] == pytest.approx(loose.chosen.share)
+    assert loose.model.columns == ("margin",)
     assert loose.chosen.gain.mean > strict.chosen.gain.mean > 0
     assert loose.chosen.price.mean < 0
     # Nothing after the first share that is not shown was tested.
@@ -309,7 +309,7 @@ def test_as_much_of_a_column_as_requirements_allow():
         truth, runs, "mean(margin)@5", ["nDCG@5 >= baseline + 5%"], **options
     )
     assert impossible.chosen is None
-    assert impossible.fusion.columns == ()
+    assert impossible.model.columns == ()
     per_slice = balance_fusion(
         truth, runs, "mean(margin)@5", ["nDCG@5 >= baseline - 20% in each half"],
         properties={"half": {f"q{n}": str(n % 2) for n in range(150)}}, **options,

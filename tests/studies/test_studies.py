@@ -159,6 +159,8 @@ def test_the_small_form_of_a_study_writes_its_page(name: str, folder: Path, tmp_
     assert "of processor time" in text
     if name == "clicks":  # no paper's
         assert "| MQ2008, pbm, random, 10 searches |" in text
+    elif name == "hybrid":
+        assert "RRF 60" in text or "Nothing has run yet" in text
     elif name == "defaults":
         assert "| SquaredError(), 15 leaves, rate 0.05 |" in text
     else:

@@ -16,6 +16,7 @@ from podium.cli.printing import print_facts
 from podium.data import Dataset, ShardSet
 
 if TYPE_CHECKING:
+    from podium.hybrid.objectives import Balance
     from podium.rankers import Ranker, TextRanker
 
 
@@ -124,6 +125,12 @@ class FitReport:
         self.text["trials"] = str(trials)
         self.text["chosen"] = words
         self.text[f"validation {self.measure}"] = f"{value:.4f}"
+
+    def balanced(self, balance: Balance) -> None:
+        """Note how much of a feature the requirements allowed."""
+        from podium.hybrid.report import hybrid_json
+
+        self.facts["balance"] = hybrid_json(balance)  # people have read it above
 
     def _note(self, name: str, value: Any, text: str) -> None:
         self.facts[name] = value

@@ -212,7 +212,7 @@ def tune_command(
 
             typer.echo(json.dumps(hybrid_json(result)))
         else:
-            _print(result)
+            print_hybrid(result)
         if isinstance(result, Balance) and result.chosen is None:
             raise typer.Exit(1)
 
@@ -333,10 +333,11 @@ def _table(path: str) -> Any:
 
 
 def _write(path: str, result: HybridTuning | Balance) -> None:
+    from podium.hybrid.objectives import Balance
     from podium.hybrid.report import hybrid_document, hybrid_json
 
     if path.endswith(".toml"):
-        result.fusion.save(path)
+        (result.model if isinstance(result, Balance) else result.fusion).save(path)
         return
     if path.endswith(".json"):
         text = json.dumps(hybrid_json(result), indent=1)
@@ -347,7 +348,8 @@ def _write(path: str, result: HybridTuning | Balance) -> None:
         write(text.encode())
 
 
-def _print(result: HybridTuning | Balance) -> None:
+def print_hybrid(result: HybridTuning | Balance) -> None:
+    """Print the verdict, the table behind it, and what was counted."""
     from podium.hybrid.objectives import Balance
     from podium.hybrid.report import (
         FRONTIER,

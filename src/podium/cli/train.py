@@ -120,6 +120,28 @@ def train_command(
     depth: Depth = None,
     clicks: ClicksFolder = None,
     position_bias: PositionBiasName = None,
+    maximize: Annotated[
+        str | None,
+        typer.Option(
+            help="Learn as much of the order by a feature as --require allows: 'mean(margin)@10'."
+        ),
+    ] = None,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What must be shown on held-out queries against the ranker of the labels alone: "
+            "'nDCG@10 >= baseline - 0.5%'; repeatable. The exit status is 1 if no share is shown "
+            "to meet it.",
+        ),
+    ] = None,
+    folds: Annotated[
+        int | None,
+        typer.Option(help="With --maximize: how many parts of the queries to hold out; 5."),
+    ] = None,
+    level: Annotated[
+        float | None,
+        typer.Option(help="With --maximize: how often what ships may break a requirement; 0.05."),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the report at the end as JSON.")
     ] = False,
@@ -136,6 +158,22 @@ def train_command(
     texts = TextSource(topics, documents, depth)
     if position_bias is not None and clicks is None:
         raise ArgumentError("--position-bias is for --clicks", hint="Add it, or leave it out.")
+    if (maximize is None) != (not require):
+        raise ArgumentError(
+            "--maximize needs --require, and the other way round", hint="Give both."
+        )
+    testing = {"folds": folds, "level": level}
+    for option, number in testing.items():
+        if maximize is None and number is not None:
+            raise ArgumentError(f"--{option} is of --maximize", hint="Leave it out.")
+    if maximize is not None:
+        refused = {
+            "--text": text, "--clicks": clicks, "--cluster": cluster, "--run-dir": run_dir,
+            "--validation": validation,
+        }  # fmt: skip
+        for name, value in refused.items():
+            if value is not None:
+                raise ArgumentError(f"{name} cannot be used with --maximize", hint="Leave it out.")
     if text is not None:
         refuse_for_texts(
             clicks=clicks,
@@ -176,6 +214,17 @@ def train_command(
     )
     ranker = request.ranker()
     report = FitReport(measure if validation is not None else None)
+    if maximize is not None:
+        from podium.cli.hybrid import print_hybrid
+
+        balance = request.fit_balanced(
+            ranker, maximize, require or [], _required(output), report,
+            **{option: number for option, number in testing.items() if number is not None},
+        )  # fmt: skip
+        if not as_json:
+            print_hybrid(balance)
+        report.print(as_json=as_json)
+        raise typer.Exit(0 if balance.chosen else 1)
     if clicks is not None:
         refused = {"--labels": labels, "--cluster": cluster, "--run-dir": run_dir}
         for name, value in refused.items():

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from podium.cli.click_training import train_on_log
 from podium.cli.fit_report import FitReport
-from podium.cli.progress import byte_progress, step_progress
+from podium.cli.progress import byte_progress, stage_progress, step_progress
 from podium.cli.reading import Reading
 from podium.cli.text import shown
 from podium.data import Dataset, Judgments, ShardSet
@@ -23,6 +23,7 @@ from podium.data.preferences import Preferences
 from podium.errors import ArgumentError, DataError, MissingPackageError
 
 if TYPE_CHECKING:
+    from podium.hybrid.objectives import Balance
     from podium.rankers import Ranker, TextRanker
 
 STUDIO = "studio:"
@@ -82,6 +83,34 @@ class TrainingRequest:
         ):
             ranker.fit(train, eval_set=held_out, progress=report.following(progress))
         report.learned(ranker, output)
+
+    def fit_balanced(
+        self,
+        ranker: Ranker,
+        maximize: str,
+        requirements: list[str],
+        output: str,
+        report: FitReport,
+        **options: Any,
+    ) -> Balance:
+        """Read the file, and save a ranker with as much of a feature as requirements allow."""
+        from podium.hybrid import balance_ranker
+        from podium.rankers import Ranker
+        from podium.rankers.training_data import in_memory
+
+        source = LabelSource(self.labels, self.top_k, self.seed)
+        with byte_progress("Reading") as read:
+            data = read_labeled("training", self.data, self.reading, source, report, read)
+        with stage_progress() as stage:
+            result = balance_ranker(
+                ranker, in_memory(data), maximize, requirements, measure=self.measure,
+                random_state=self.seed, progress=stage("Fits"), **options,
+            )  # fmt: skip
+        assert isinstance(result.model, Ranker)
+        result.model.save(output)
+        report.balanced(result)
+        report.saved(result.model, output)
+        return result
 
     def fit_to_clicks(
         self,

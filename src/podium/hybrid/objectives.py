@@ -1,20 +1,24 @@
 """As much of a column as requirements allow: margin or freshness beside relevance.
 
-The column gets a growing share of the weight. Requirements are tested at one share after the other,
-on queries that did not choose the other weights, up to the first that is not shown: so however many
-shares there are, one that breaks a requirement ships at most as often as the level says
-(fixed-sequence testing).
+The column gets a growing share of the weight: of the score in a fusion, of the loss in a ranker.
+Requirements are tested at one share after the other, on queries that did not choose the other
+weights, up to the first that is not shown: so however many shares there are, one that breaks a
+requirement ships at most as often as the level says (fixed-sequence testing).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
+from sklearn.base import clone
 
-from podium.data import Judgments, Rankings
+from podium.data import Dataset, Judgments, Rankings
+from podium.data.dataset import concat_datasets
 from podium.data.preferences import Preferences
 from podium.data.sources import TableSource
 from podium.errors import ArgumentError, DataError
@@ -29,11 +33,14 @@ from podium.hybrid.tuning import (
 from podium.kernels import Doubles
 from podium.measures import Conventions, require
 from podium.measures.comparison.decision import Decision, Requirement
+from podium.measures.comparison.result import Comparison
 from podium.measures.comparison.slices import QueryProperties
 from podium.measures.comparison.statistics import Difference, paired_difference
 from podium.measures.registry import Measure
+from podium.rankers import Ranker
 
 SHARES = (0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8)
+LOSS_SHARES = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 _OBJECTIVE = re.compile(r"\s*mean\(\s*([^()]{1,200}?)\s*\)\s*@\s*([1-9]\d{0,3})\s*")
 
 
@@ -65,21 +72,22 @@ class ColumnShare:
 
 @dataclass(frozen=True, eq=False)
 class Balance:
-    """A fusion with as much of a column as the requirements allow.
+    """A fusion, or a fitted ranker, with as much of a column as the requirements allow.
 
     Attributes:
-        fusion: The fusion, its other weights chosen on all queries.
+        model: The fusion, its other weights chosen on all queries, or the ranker fitted to all.
         column: The column.
         depth: The depth of the objective's mean.
         measure: The measure that the other weights were chosen for.
         baseline: The objective's mean, and the measure's, of the baseline.
-        shares: The frontier, by growing share.
-        chosen: The share that ships; None if the requirements are not shown for the smallest.
+        shares: The frontier, by growing share; of a ranker, up to the first that is not shown.
+        chosen: The share that ships; None if the requirements are not shown for the smallest, or
+            nothing is gained.
         counts: How many queries and documents were used and left out, in words.
         coverage: What there is to know of the baseline's unjudged documents.
     """
 
-    fusion: Fusion
+    model: Fusion | Ranker
     column: str
     depth: int
     measure: Measure
@@ -93,7 +101,9 @@ class Balance:
     def verdict(self) -> str:
         """What ships, in a sentence."""
         if self.chosen is None:
-            return f"No share of {self.column} is shown to meet the requirements: it is left out."
+            shown = any(each.shown for each in self.shares)
+            lacks = "gains anything" if shown else "is shown to meet the requirements"
+            return f"No share of {self.column} {lacks}: it is left out."
         gain, price = self.chosen.gain, self.chosen.price
         ends = f" ({gain.low:+.4g} to {gain.high:+.4g})" if np.isfinite(gain.low) else ""
         return (
@@ -148,20 +158,9 @@ def balance_fusion(
         >>> result.chosen.gain.mean > 0, round(result.chosen.price.mean, 3)
         (True, 0.0)
     """
-    match = _OBJECTIVE.fullmatch(maximize)
-    if match is None:
-        raise ArgumentError(
-            f"{maximize[:60]!r} is not an objective", hint="Write mean(COLUMN)@10, of --column."
-        )
-    column, top = match[1], int(match[2])
+    column, top, parsed = _parsed(maximize, requirements)
     if column not in columns:
         raise ArgumentError(f"there is no column {column!r}", hint=f"Give {column}=TABLE.")
-    if not requirements:
-        raise ArgumentError(
-            f"{maximize} without a requirement would be all that counts",
-            hint="Add one, such as 'nDCG@10 >= baseline - 0.5%'.",
-        )
-    parsed = [Requirement.parse(text) for text in requirements]
     others = {name: values for name, values in columns.items() if name != column}
     base = JudgedLists.of(truth, runs, measure, conventions, others, least_lists=1)
     assert base.inputs.document_ids is not None
@@ -189,43 +188,246 @@ def balance_fusion(
             progress(number + 1, len(parts))
     if baseline is not None:
         scores[0.0] = judged.scores(_of_lists(baseline, judged))
-    first = judged.rankings(scores[0.0], judged.usable, "baseline")
-    before = _objective(judged, numbers, scores[0.0], top)
-    shares: list[ColumnShare] = []
-    values = (float("nan"), float("nan"))
-    coverage: tuple[str, ...] = ()
-    for share in SHARES:
-        name = f"{column} {share:g}"
-        run = judged.rankings(scores[share], judged.usable, name)
-        measures = [each.measure for each in parsed]
-        comparison = judged.compare({"baseline": first, name: run}, random_state, measures)
-        decision = None
-        if not shares or shares[-1].shown:
-            decision = require(comparison, *parsed, properties=properties, level=level)
-        after = _objective(judged, numbers, scores[share], top)
-        both = ~np.isnan(before) & ~np.isnan(after)
-        if not both.any():
-            raise DataError(f"no list has a {column} in its first {top}", hint="Compare the ids.")
-        summaries = comparison.summaries[judged.measure]
-        price = comparison.against_baseline[judged.measure][name].difference
-        gain = paired_difference(after[both], before[both], random_state=random_state)
-        shares.append(
-            ColumnShare(
-                share, float(after[both].mean()), gain, summaries[name].mean, price, decision
-            )
-        )
-        values = float(before[both].mean()), summaries["baseline"].mean
-        coverage = coverage_warnings(comparison, "baseline")
-    shown = [each for each in shares if each.shown]
+    tests = _Frontier(judged, numbers, top, parsed, properties, level, random_state)
+    shares = tuple(tests.follow(scores[0.0], ((share, scores[share]) for share in SHARES)))
+    chosen = _largest(shares)
     fusion = choose(base.usable)
-    if shown:
-        fusion = _with_share(fusion, column, shown[-1].share)
+    if chosen is not None:
+        fusion = _with_share(fusion, column, chosen.share)
     elif baseline is not None:
         fusion = baseline
-    return Balance(
-        fusion, column, top, base.measure, values, tuple(shares),
-        shown[-1] if shown else None, counts, coverage,
+    return tests.balance(fusion, column, shares, counts)
+
+
+def balance_ranker(
+    ranker: Ranker,
+    data: Dataset,
+    maximize: str,
+    requirements: Sequence[str],
+    *,
+    measure: str | Measure = "nDCG@10",
+    conventions: Conventions | str | None = None,
+    properties: QueryProperties | None = None,
+    level: float = 0.05,
+    folds: int = 5,
+    random_state: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Balance:
+    """Fit a ranker to relevance and to as much of a feature as the requirements allow.
+
+    Labels stay relevance. The ranker's own loss is minimized of both: of the labels, and with the
+    share as its weight, of the order of each query's documents by the feature. For every ranker
+    that takes weights of queries: linear, trees, networks.
+
+    Args:
+        ranker: The ranker; a copy is fitted.
+        data: Features and labels of queries.
+        maximize: ``"mean(margin)@10"``: the mean of a feature over the first 10 documents that
+            have a number.
+        requirements: In the language of ``require``; ``baseline`` is the ranker fitted to the
+            labels alone.
+        measure: The measure that reports show the price in.
+        conventions: What to do where tools disagree.
+        properties: Properties of the queries, for requirements of slices.
+        level: How often what ships may break a requirement.
+        folds: How many parts of the queries are held out in turn.
+        random_state: The seed of the folds.
+        progress: Called with the number of fits done, and the most there may be.
+
+    Example:
+        >>> from podium.rankers import LinearRanker
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.random((3000, 2))
+        >>> data = Dataset.from_arrays(
+        ...     X, np.round(2 * X[:, 0]), group=[20] * 150, feature_names=["words", "margin"]
+        ... )
+        >>> ranker, requirement = LinearRanker("PairLogistic(k=10)"), "nDCG@10 >= baseline - 5%"
+        >>> result = balance_ranker(ranker, data, "mean(margin)@10", [requirement], folds=2)
+        >>> result.chosen.gain.mean > 0.05, bool(result.model.coef_[1] > 0)
+        (True, True)
+    """
+    column, top, parsed = _parsed(maximize, requirements)
+    if column not in data.feature_names:
+        raise ArgumentError(
+            f"there is no feature {column!r}",
+            hint=f"There are {', '.join(data.feature_names[:9])}.",
+        )
+    if not ranker.takes_weights:
+        raise ArgumentError(
+            f"{type(ranker).__name__} has no weights of queries",
+            hint="Use a linear, tree or neural ranker, or weigh its run: podium hybrid tune.",
+        )
+    values = np.asarray(data.features[:, data.feature_names.index(column)], np.float64)
+    if np.isnan(values).all():
+        raise DataError(f"no document has a {column}", hint="Compare the ids.")
+    queries = data.query_id_of_row()
+    rows = np.arange(data.rows)
+    names = rows.astype(str)
+    judged = JudgedLists.of(
+        Judgments.from_columns(queries, names, data.labels),
+        {"rows": Rankings.from_columns(queries, names, rows.astype(np.float64))},
+        measure, conventions, least_lists=1,
     )  # fmt: skip
+    order = judged.votes[:, 0].astype(np.int64)
+    at = {name: number for number, name in enumerate(data.query_ids.to_pylist())}
+    usable = np.array([at[judged.inputs.query_ids[each].as_py()] for each in judged.usable])
+    parts = held_out_parts(usable, folds, random_state)
+    most, done = 1 + folds * (1 + len(LOSS_SHARES)), 0
+
+    def fitted(share: float, rows: Dataset) -> Ranker:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(done, most)
+        copy: Ranker = clone(ranker)
+        if not share:
+            return copy.fit(rows)
+        second = _ordered_by(rows, column)
+        weights = np.repeat([1 - share, share], len(rows))
+        return copy.fit(concat_datasets([rows, second]), sample_weight=weights)
+
+    def held_out(share: float) -> Doubles:
+        scores = np.full(data.rows, np.nan)
+        for part in parts:
+            others = np.setdiff1d(np.arange(len(data)), part)
+            own = np.concatenate([rows[data.offsets[q] : data.offsets[q + 1]] for q in part])
+            scores[own] = fitted(share, data.select(others)).predict(data.select(part))
+        return scores[order]
+
+    tests = _Frontier(judged, values[order], top, parsed, properties, level, random_state)
+    shares = []
+    for each in tests.follow(held_out(0.0), ((share, held_out(share)) for share in LOSS_SHARES)):
+        shares.append(each)
+        if not each.shown:
+            break
+    chosen = _largest(shares)
+    model = fitted(0.0 if chosen is None else chosen.share, data)
+    if progress is not None:
+        progress(most, most)
+    counts = {
+        "queries": len(usable),
+        "queries that prefer no document": len(data) - len(usable),
+        f"documents without {column}": int(np.isnan(values).sum()),
+    }
+    return tests.balance(model, column, tuple(shares), counts)
+
+
+def _parsed(maximize: str, requirements: Sequence[str]) -> tuple[str, int, list[Requirement]]:
+    match = _OBJECTIVE.fullmatch(maximize)
+    if match is None:
+        raise ArgumentError(f"{maximize[:60]!r} is not an objective", hint="Write mean(COLUMN)@10.")
+    if not requirements:
+        raise ArgumentError(
+            f"{maximize} without a requirement would be all that counts",
+            hint="Add one, such as 'nDCG@10 >= baseline - 0.5%'.",
+        )
+    return match[1], int(match[2]), [Requirement.parse(text) for text in requirements]
+
+
+class _Frontier:
+    """Tests shares in turn, up to the first whose requirements are not shown."""
+
+    def __init__(
+        self,
+        judged: JudgedLists,
+        numbers: Doubles,
+        top: int,
+        requirements: Sequence[Requirement],
+        properties: QueryProperties | None,
+        level: float,
+        random_state: int,
+    ) -> None:
+        self._judged, self._numbers, self._top = judged, numbers, top
+        self._requirements, self._properties = requirements, properties
+        self._level, self._seed = level, random_state
+        self._comparison: Comparison | None = None
+
+    def follow(
+        self, baseline: Doubles, shares: Iterable[tuple[float, Doubles]]
+    ) -> Iterator[ColumnShare]:
+        """Yield what each share does, given the scores of the rows."""
+        judged = self._judged
+        first = judged.rankings(baseline, judged.usable, "baseline")
+        before = self._before = self._objective(baseline)
+        measures = [each.measure for each in self._requirements]
+        testing = True
+        for share, scores in shares:
+            name = f"share {share:g}"
+            run = judged.rankings(scores, judged.usable, name)
+            comparison = judged.compare({"baseline": first, name: run}, self._seed, measures)
+            decision = None
+            if testing:
+                decision = require(
+                    comparison, *self._requirements, properties=self._properties, level=self._level
+                )
+                testing = decision.shown
+            after = self._objective(scores)
+            both = ~np.isnan(before) & ~np.isnan(after)
+            if not both.any():
+                raise DataError(
+                    f"no list has a number in its first {self._top}", hint="Compare the ids."
+                )
+            self._comparison = comparison
+            yield ColumnShare(
+                share,
+                float(after[both].mean()),
+                paired_difference(after[both], before[both], random_state=self._seed),
+                comparison.summaries[judged.measure][name].mean,
+                comparison.against_baseline[judged.measure][name].difference,
+                decision,
+            )
+
+    def balance(
+        self,
+        model: Fusion | Ranker,
+        column: str,
+        shares: tuple[ColumnShare, ...],
+        counts: Mapping[str, int],
+    ) -> Balance:
+        """Return the frontier with the largest share that is shown."""
+        comparison, measure = self._comparison, self._judged.measure
+        assert comparison is not None
+        values = float(np.nanmean(self._before)), comparison.summaries[measure]["baseline"].mean
+        return Balance(
+            model, column, self._top, measure, values, shares, _largest(shares), counts,
+            coverage_warnings(comparison, "baseline"),
+        )  # fmt: skip
+
+    def _objective(self, scores: Doubles) -> Doubles:
+        """Return the mean of the column over each query's first documents that have a number."""
+        offsets = self._judged.inputs.offsets
+        values = np.full(len(offsets) - 1, np.nan)
+        for query in self._judged.usable:
+            rows = slice(offsets[query], offsets[query + 1])
+            shown = self._numbers[rows][np.argsort(-scores[rows], kind="stable")[: self._top]]
+            known = shown[~np.isnan(shown)]
+            if len(known):
+                values[query] = known.mean()
+        return values
+
+
+def _largest(shares: Sequence[ColumnShare]) -> ColumnShare | None:
+    """Return the largest share whose requirements are shown, and which gains."""
+    return next((each for each in reversed(shares) if each.shown and each.gain.mean > 0), None)
+
+
+def _ordered_by(data: Dataset, column: str) -> Dataset:
+    """Return the queries with labels by the order of a feature, on the scale of the labels.
+
+    A document without a number is in the middle of its query.
+    """
+    from scipy.stats import rankdata
+
+    values = data.features[:, data.feature_names.index(column)]
+    places = np.full(data.rows, 0.5)
+    for begin, end in pairwise(data.offsets):
+        known = begin + np.flatnonzero(~np.isnan(values[begin:end]))
+        if len(known) > 1:
+            places[known] = (rankdata(values[known]) - 1) / (len(known) - 1)
+    low, high = float(data.labels.min()), float(data.labels.max())
+    ids = [f"{column} of {name}" for name in data.query_ids.to_pylist()]
+    labels = (low + places * (high - low)).astype(np.float32)
+    return replace(data, query_ids=pa.array(ids, data.query_ids.type), labels=labels)
 
 
 def _with_share(fusion: Fusion, column: str, share: float) -> Fusion:
@@ -246,16 +448,3 @@ def _of_lists(fusion: Fusion, judged: JudgedLists) -> Fusion:
     weights = dict(zip(fusion.lists, fusion.weights, strict=True))
     every = tuple(weights.get(name, 0.0) for name in judged.lists)
     return replace(fusion, lists=judged.lists, weights=every, columns=judged.columns)
-
-
-def _objective(judged: JudgedLists, numbers: Doubles, scores: Doubles, top: int) -> Doubles:
-    """Return the mean of a column over the first documents of each query that have a number."""
-    offsets = judged.inputs.offsets
-    values = np.full(len(offsets) - 1, np.nan)
-    for query in judged.usable:
-        rows = slice(offsets[query], offsets[query + 1])
-        shown = numbers[rows][np.argsort(-scores[rows], kind="stable")[:top]]
-        known = shown[~np.isnan(shown)]
-        if len(known):
-            values[query] = known.mean()
-    return values

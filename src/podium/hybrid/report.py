@@ -6,10 +6,12 @@ import math
 from dataclasses import asdict
 from typing import Any
 
+from podium.hybrid.fusion import Fusion
 from podium.hybrid.objectives import Balance
 from podium.hybrid.tuning import CHOICE, HybridTuning, coverage_warnings
 from podium.measures.comparison.decision import DECISION_HEADINGS
 from podium.measures.comparison.statistics import Difference
+from podium.rankers import Ranker
 from podium.reports.charts import COLORS, Line, line_chart
 from podium.reports.document import ReportDocument, ReportSection
 
@@ -96,14 +98,14 @@ def warnings(result: HybridTuning | Balance) -> list[str]:
 
 def hybrid_document(result: HybridTuning | Balance) -> ReportDocument:
     """Return a report as sections, for Markdown or a page."""
-    fusion = result.fusion
-    sections = [
-        ReportSection("Verdict", (verdict(result),), bullets=tuple(warnings(result))),
-        ReportSection(
-            "Fusion", (str(fusion),), ("list", "weight"),
-            tuple((n, f"{w:.4f}") for n, w in zip(fusion.lists, fusion.weights, strict=True)),
-        ),
-    ]  # fmt: skip
+    model = _model(result)
+    sections = [ReportSection("Verdict", (verdict(result),), bullets=tuple(warnings(result)))]
+    if isinstance(model, Fusion):
+        weights = zip(model.lists, model.weights, strict=True)
+        rows = tuple((name, f"{weight:.4f}") for name, weight in weights)
+        sections.append(ReportSection("Fusion", (str(model),), ("list", "weight"), rows))
+    else:
+        sections.append(ReportSection("Ranker", (repr(model),)))
     if isinstance(result, HybridTuning):
         sections.append(
             ReportSection("Held-out queries", (HELD_OUT,), HEADINGS, tuple(tuning_rows(result)))
@@ -124,12 +126,9 @@ def hybrid_document(result: HybridTuning | Balance) -> ReportDocument:
             FRONTIER, tuple(frontier_rows(result)), figure=frontier_chart(result),
         ))  # fmt: skip
         tested = [each.decision for each in result.shares if each.decision is not None]
-        rows = [tuple(row) for decision in tested for row in decision.rows()]
-        sections.append(
-            ReportSection(
-                "Requirements", tuple(tested[0].notes()), tuple(DECISION_HEADINGS), tuple(rows)
-            )
-        )
+        tests = tuple(tuple(row) for decision in tested for row in decision.rows())
+        notes = tuple(tested[0].notes())
+        sections.append(ReportSection("Requirements", notes, tuple(DECISION_HEADINGS), tests))
     sections.append(
         ReportSection(
             "Counts", (), ("of", "count"), tuple((n, f"{c:,}") for n, c in result.counts.items())
@@ -161,9 +160,13 @@ def frontier_chart(balance: Balance) -> str:
 
 def hybrid_json(result: HybridTuning | Balance) -> dict[str, Any]:
     """Return a report as values of JSON; numbers that are not known are null."""
-    fusion = {name: value for name, value in asdict(result.fusion).items() if value is not None}
+    model = _model(result)
+    known = {}
+    if isinstance(model, Fusion):
+        fusion = {name: value for name, value in asdict(model).items() if value is not None}
+        known = {"fusion": fusion}
     content: dict[str, Any] = {
-        "fusion": fusion,
+        **known,
         "measure": repr(result.measure),
         "verdict": verdict(result),
         "counts": dict(result.counts),
@@ -194,6 +197,10 @@ def hybrid_json(result: HybridTuning | Balance) -> dict[str, Any]:
             for each in result.shares
         ]  # fmt: skip
     return {name: _without_nan(value) for name, value in content.items()}
+
+
+def _model(result: HybridTuning | Balance) -> Fusion | Ranker:
+    return result.model if isinstance(result, Balance) else result.fusion
 
 
 def interval_of(difference: Difference) -> tuple[float, float, float]:
