@@ -19,6 +19,7 @@ from podium.cli.options import JsonOutput, parse_pair, parse_share
 from podium.cli.outputs import require_other_file
 from podium.cli.printing import on_terminal, print_facts, print_notes, print_table
 from podium.cli.progress import byte_progress
+from podium.cli.reading import Reading, reads_data
 from podium.cli.text import shown
 from podium.data.files import open_write
 from podium.errors import ArgumentError, DataError
@@ -236,6 +237,55 @@ def agree_command(
         ],
     )  # fmt: skip
     print_notes(["95 % intervals; pairs that share a ranker are not independent."])
+
+
+@app.command("preferences")
+@reads_data
+def preferences_command(
+    log: Annotated[
+        str, typer.Argument(help="A log or table of interleaved searches, with the query of each.")
+    ],
+    judgments: Annotated[str, typer.Argument(help="The documents' grades: a qrels file.")],
+    old: Annotated[str, typer.Argument(help="The run of the old ranking.")],
+    new: Annotated[str, typer.Argument(help="The run of the new ranking.")],
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="The pairs to write, for podium utility (.jsonl).")
+    ],
+    experiment: Annotated[str | None, typer.Option(help="Which one, if there are several.")] = None,
+    pair: Annotated[
+        str | None, typer.Option(metavar="OLD,NEW", help="The names of the rankings in the log.")
+    ] = None,
+    action: Annotated[
+        Literal["clicked", "add_to_cart", "purchase"], typer.Option(help="What counts.")
+    ] = "clicked",
+    depth: Annotated[
+        int, typer.Option(min=1, max=1000, help="How many documents of each ranking count.")
+    ] = 10,
+    as_json: JsonOutput = False,
+    *,
+    reading: Reading,
+) -> None:
+    """Write what users preferred as pairs of rankings, to learn gains and discounts from."""
+    from podium.data import Judgments
+    from podium.online.comparison import query_outcomes
+    from podium.online.planning import online_preferences
+    from podium.utility.preferences_file import write_preferences
+
+    require_other_file(output, log, judgments, old, new)
+    grades = reading.truth(judgments, [old, new])
+    if not isinstance(grades, Judgments):
+        raise DataError("has no grades", path=judgments, hint="Give a qrels file.")
+    outcomes, left_out = query_outcomes(
+        log, experiment=experiment, pair=None if pair is None else parse_pair(pair), action=action
+    )
+    runs = (reading.rankings(each) for each in (old, new))
+    pairs, queries, counts = online_preferences(outcomes, grades, *runs, depth=depth)
+    write_preferences(pairs, output, query_ids=queries)
+    if as_json:
+        typer.echo(json.dumps(counts | left_out))
+        return
+    facts = {name: f"{count:,}" for name, count in (counts | left_out).items()}
+    print_facts(facts, to_stderr=True)
 
 
 def _moment(text: str) -> datetime:

@@ -242,24 +242,7 @@ def compare_interleaved(
         raise ArgumentError(f"action is {action!r}", hint=f"Give one of {', '.join(_ACTIONS)}.")
     with _opened(source) as data:
         data.require("search_id", action, *([] if slices is None else [slices]))
-        if not {"team", "credit"} & set(data.types):
-            raise DataError(
-                "has neither teams nor credits", path=data.name,
-                hint="Name the groups of an A/B test: --assignment COLUMN.",
-            )  # fmt: skip
-        old, new = pair or _teams(data, experiment)
-        if "team" in data.types and pair is not None:
-            _require_teams(data, pair)
-        sign = f"CASE team WHEN {quoted(new)} THEN 1.0 WHEN {quoted(old)} THEN -1.0 END"
-        credit = sign if "credit" not in data.types else "credit"
-        if "credit" in data.types and "team" in data.types and pair is not None:
-            credit = f"abs(credit) * ({sign})"
-        others = "false"
-        if "team" in data.types:
-            others = f"CAST(team AS VARCHAR) NOT IN ({quoted(old)}, {quoted(new)})"
-        unreadable = "false"
-        if "credit" in data.types:
-            unreadable = "NOT isfinite(CAST(credit AS DOUBLE))"
+        old, new = _pair(data, pair, experiment)
         lost = 0
         run = data.connection.execute
         policy = "NULL"
@@ -278,11 +261,8 @@ def compare_interleaved(
                 f"""INSERT INTO searches SELECT hash(search_id), {_unit(data)},
                       min({data.moment}), {data.first(slices) if slices else "''"},
                       {policy}, count(_value) > 0, bool_or(_acted),
-                      bool_or(_acted AND _value <> 0),
-                      sum(CASE WHEN _acted THEN _value ELSE 0 END), max(_problem), {clients}
-                    FROM (SELECT {credit} AS _value, {_flag(data, action)} AS _acted,
-                            CASE WHEN {unreadable} THEN 'credit is not a number'
-                              WHEN {others} THEN 'other team' END AS _problem, * FROM {relation})
+                      bool_or(_acted AND _value <> 0), {_CREDITS}, max(_problem), {clients}
+                    FROM {_rows(data, relation, old, new, action, named=pair is not None)}
                     WHERE search_id IS NOT NULL GROUP BY search_id"""
             )
             ((rows,),) = data.query(f"SELECT count(*) FROM {relation} WHERE search_id IS NULL")
@@ -612,6 +592,106 @@ def _require_teams(data: _Source, pair: tuple[str, str]) -> None:
                 f"has no document of {name!r}", path=data.name,
                 hint=f"There are the teams {', '.join(teams[:10])}.",
             )  # fmt: skip
+
+
+def _pair(data: _Source, pair: tuple[str, str] | None, experiment: str | None) -> tuple[str, str]:
+    """Return the names of the old and the new ranking of interleaved searches."""
+    if not {"team", "credit"} & set(data.types):
+        raise DataError(
+            "has neither teams nor credits", path=data.name,
+            hint="Name the groups of an A/B test: --assignment COLUMN.",
+        )  # fmt: skip
+    if "team" in data.types and pair is not None:
+        _require_teams(data, pair)
+    return pair or _teams(data, experiment)
+
+
+def _credit(data: _Source, old: str, new: str, *, named: bool) -> str:
+    """Return what a click on a document says: for the new ranking, or against it."""
+    sign = f"CASE team WHEN {quoted(new)} THEN 1.0 WHEN {quoted(old)} THEN -1.0 END"
+    if "credit" not in data.types:
+        return sign
+    return f"abs(credit) * ({sign})" if named and "team" in data.types else "credit"
+
+
+_CREDITS = "round(sum(CASE WHEN _acted THEN _value ELSE 0 END), 9)"
+"""What the clicks of a search say together. Rounded: 0.1 + 0.2 - 0.3 prefers nothing."""
+
+
+def _rows(data: _Source, relation: str, old: str, new: str, action: str, *, named: bool) -> str:
+    """Return the rows of a relation with what an action says, and why they cannot count."""
+    others, unreadable = "false", "false"
+    if "team" in data.types:
+        others = f"CAST(team AS VARCHAR) NOT IN ({quoted(old)}, {quoted(new)})"
+    if "credit" in data.types:
+        unreadable = "NOT isfinite(CAST(credit AS DOUBLE))"
+    return (
+        f"(SELECT {_credit(data, old, new, named=named)} AS _value, "
+        f"{_flag(data, action)} AS _acted, "
+        f"CASE WHEN {unreadable} THEN 'credit is not a number' "
+        f"WHEN {others} THEN 'other team' END AS _problem, * FROM {relation})"
+    )
+
+
+def query_outcomes(
+    source: Any,
+    *,
+    experiment: str | None = None,
+    pair: tuple[str, str] | None = None,
+    action: Literal["clicked", "add_to_cart", "purchase"] = "clicked",
+) -> tuple[dict[str, tuple[int, int]], dict[str, int]]:
+    """Return how many interleaved searches of each query the old and the new ranking won.
+
+    And how many others there are, by the reason why they do not count.
+
+    Args:
+        source: As in ``compare_interleaved``, with the ``query`` of each row.
+        experiment: Which experiment, where there are several.
+        pair: The names of the old and the new ranking; by default as in the log.
+        action: What counts.
+    """
+    with _opened(source) as data:
+        data.require("search_id", "query", action)
+        old, new = _pair(data, pair, experiment)
+        policy = "CAST(policy AS VARCHAR)" if "policy" in data.types else "NULL"
+        mine = "true" if experiment is None else f"experiment = {quoted(experiment)}"
+        rows = data.query(
+            f"""SELECT CASE WHEN problem IS NOT NULL THEN problem
+                  WHEN NOT differs THEN 'not interleaved'
+                  WHEN NOT coalesce({mine}, false) THEN 'other experiment'
+                  WHEN queries = 0 THEN 'no query' WHEN queries > 1 THEN 'several queries'
+                  WHEN NOT acted THEN 'no action'
+                  WHEN NOT says THEN 'action on what both would show'
+                  WHEN credit = 0 THEN 'tied' END AS reason,
+                  CASE WHEN reason IS NULL THEN experiment END,
+                  CASE WHEN reason IS NULL THEN query END,
+                  count(*) FILTER (credit < 0), count(*) FILTER (credit > 0), count(*)
+                FROM (SELECT min(CAST(query AS VARCHAR)) AS query,
+                        count(DISTINCT CAST(query AS VARCHAR)) AS queries,
+                        max(CASE WHEN _value IS NOT NULL THEN {policy} END) AS experiment,
+                        count(_value) > 0 AS differs, bool_or(_acted) AS acted,
+                        bool_or(_acted AND _value <> 0) AS says,
+                        {_CREDITS} AS credit, max(_problem) AS problem
+                      FROM {_rows(data, "every", old, new, action, named=pair is not None)}
+                      WHERE search_id IS NOT NULL GROUP BY search_id)
+                GROUP BY ALL ORDER BY ALL"""
+        )
+        ((lost,),) = data.query("SELECT count(*) FROM every WHERE search_id IS NULL")
+        name = data.name
+    wins = [row for row in rows if row[0] is None]
+    left_out = {f"searches left out: {row[0]}": row[-1] for row in rows if row[0] is not None}
+    if lost:
+        left_out["rows without a search id"] = lost
+    if len(names := {row[1] for row in wins}) > 1:
+        listed = ", ".join(sorted(str(each) for each in names if each is not None))
+        raise DataError(f"has {len(names)} experiments", path=name, hint=f"Choose one: {listed}.")
+    if not wins:
+        detail = ", ".join(f"{reason}: {count:,}" for reason, count in left_out.items())
+        raise DataError(
+            "has no query with a search that says something" + (f" ({detail})" if detail else ""),
+            path=name, hint="Wait for clicks.",
+        )  # fmt: skip
+    return {row[2]: (row[3], row[4]) for row in wins}, left_out
 
 
 def _flag(data: _Source, name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +12,11 @@ import numpy as np
 from scipy import stats
 
 from podium.clicks import ClickLog
+from podium.data import Judgments, Rankings
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
 from podium.online.sequence import LEVEL, TUNED, widening
+from podium.utility import RankingPreferences
 
 _POWER = 0.8
 _MOST = 1e12
@@ -192,6 +195,89 @@ def online_agreement(
             tau, float(ends[0]), float(ends[1]),
         ))  # fmt: skip
     return sorted(results, key=lambda each: (-each.same_sign, -each.correlation))
+
+
+def online_preferences(
+    outcomes: Mapping[str, tuple[int, int]],
+    judgments: Judgments,
+    old: Rankings,
+    new: Rankings,
+    *,
+    depth: int = 10,
+) -> tuple[RankingPreferences, list[str], dict[str, int]]:
+    """Return what users preferred as pairs of graded rankings, to learn gains and discounts from.
+
+    Each query is a pair that prefers the new ranking, weighted by the searches that it won, and
+    one that prefers the old one. A document without a label counts as 0. With the pairs come the
+    ids of the queries, in the order of their numbers, and counts of what was used and left out.
+
+    Args:
+        outcomes: How many searches of each query the old and the new ranking won.
+        judgments: The grades, integers from 0.
+        old: The old ranking.
+        new: The new one.
+        depth: How many documents of each count.
+
+    Example:
+        >>> from podium.data.sources import as_judgments, as_rankings
+        >>> run = lambda best: as_rankings({"q": {best: 2.0, "b" if best == "a" else "a": 1.0}})
+        >>> grades = as_judgments({"q": {"a": 2, "b": 0}})
+        >>> pairs, queries, counts = online_preferences({"q": (1, 3)}, grades, run("b"), run("a"))
+        >>> pairs.left[:, :2].tolist(), pairs.choices.tolist(), pairs.pair_weights.tolist()
+        ([[2, 0], [2, 0]], [1, -1], [3.0, 1.0])
+    """
+    queries = judgments.query_id_of_row().to_pylist()
+    labels: dict[str, dict[str, int]] = {}
+    for query, document, label in zip(
+        queries, judgments.document_ids.to_pylist(), judgments.labels.tolist(), strict=True
+    ):
+        if label != int(label) or label < 0:
+            raise DataError(f"{label:g} is not a grade", hint="Give integers from 0.")
+        labels.setdefault(query, {})[document] = int(label)
+    counts = dict.fromkeys(
+        ("queries", "queries without grades", "queries without both runs", "searches",
+         "searches of queries left out", "documents without a grade"), 0,
+    )  # fmt: skip
+    first, second = (_best(run, depth) for run in (old, new))
+    rows: list[tuple[list[int], list[int], int, int, str]] = []
+    for query, wins in outcomes.items():
+        if query not in labels:
+            counts["queries without grades"] += 1
+            counts["searches of queries left out"] += sum(wins)
+            continue
+        if query not in first or query not in second:
+            counts["queries without both runs"] += 1
+            counts["searches of queries left out"] += sum(wins)
+            continue
+        known, shown = labels[query], (second[query], first[query])
+        counts["queries"] += 1
+        counts["searches"] += sum(wins)
+        counts["documents without a grade"] += sum(d not in known for each in shown for d in each)
+        left, right = ([known.get(document, 0) for document in each] for each in shown)
+        rows += [
+            (left, right, choice, weight, query)
+            for choice, weight in ((1, wins[1]), (-1, wins[0]))
+            if weight
+        ]
+    if not rows:
+        raise DataError("no query has judgments and both runs", hint="Compare the query ids.")
+    lefts, rights, choices, weights, names = zip(*rows, strict=True)
+    pairs = RankingPreferences.from_arrays(
+        lefts, rights, choices, pair_weights=weights, queries=names, depth=depth,
+        grades=max(int(judgments.labels.max()) + 1, 2),
+    )  # fmt: skip
+    return pairs, list(dict.fromkeys(names)), counts
+
+
+def _best(run: Rankings, depth: int) -> dict[str, list[str]]:
+    """Return the first documents of each query."""
+    listed: dict[str, list[tuple[float, str]]] = {}
+    for query, document, score in zip(
+        run.query_id_of_row().to_pylist(), run.document_ids.to_pylist(), run.scores.tolist(),
+        strict=True,
+    ):  # fmt: skip
+        listed.setdefault(query, []).append((-score, document))
+    return {query: [name for _, name in sorted(each)[:depth]] for query, each in listed.items()}
 
 
 def _tau(first: Doubles, second: Doubles) -> float:

@@ -9,7 +9,7 @@ others are optional; ``metadata`` is for anything else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -81,8 +81,16 @@ def records_to_preferences(
     )
 
 
-def write_preferences(pairs: RankingPreferences, target: Source) -> None:
+def write_preferences(
+    pairs: RankingPreferences, target: Source, *, query_ids: Sequence[str] | None = None
+) -> None:
     r"""Write pairs with their verdicts.
+
+    Args:
+        pairs: The pairs.
+        target: The file.
+        query_ids: The ids of the queries, by their numbers in ``pairs.queries``, which are written
+            if there are none.
 
     Example:
         >>> import io
@@ -92,12 +100,12 @@ def write_preferences(pairs: RankingPreferences, target: Source) -> None:
         b'{"left": [1, 0], "right": [0, 1], "choice": 1, "query_id": "0"}\n'
     """
     with open_write(target) as write:
-        for index in range(len(pairs)):
+        for index, query in enumerate(pairs.queries.tolist()):
             record = {
                 "left": pairs.left[index].tolist(),
                 "right": pairs.right[index].tolist(),
                 "choice": int(pairs.choices[index]),
-                "query_id": str(pairs.queries[index]),
+                "query_id": str(query) if query_ids is None else query_ids[query],
             }
             if pairs.pair_weights[index] != 1.0:
                 record["weight"] = float(pairs.pair_weights[index])
