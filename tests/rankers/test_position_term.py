@@ -10,6 +10,7 @@ import pytest
 from scipy import optimize, sparse
 
 import podium
+from podium.errors import DataError
 from podium.losses import PairLogistic
 
 QUERIES, SIZE = 60, 6
@@ -153,3 +154,11 @@ def test_refusals(ranker: Any, options: dict[str, Any], message: str) -> None:
 def test_xgboosts_own_parameter_is_named() -> None:
     with pytest.raises(podium.ArgumentError, match="Give fit position="):
         podium.TreeRanker(engine="xgboost", lambdarank_unbiased=True)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_a_row_without_a_rank_is_refused(missing: Any) -> None:
+    ranks: list[Any] = [float(rank) for rank in RANK]
+    ranks[4] = missing
+    with pytest.raises(DataError, match="row 5 has no position"):
+        podium.LinearRanker().fit(X, CLICKED, qid=QID, position=ranks)

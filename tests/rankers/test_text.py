@@ -52,7 +52,7 @@ def test_gradients_are_those_of_one_graph(checkpoint: Path, loss: str, training:
     expected = gradients(encoder)
     encoder.zero_grad()
     torch.manual_seed(1)
-    total = add_gradients(encoder, parsed, pairs, labels, size=3)
+    total = add_gradients(encoder, parsed, pairs, labels, size=3).total
     assert total == pytest.approx(float(value.detach()), rel=1e-9)
     assert np.abs(gradients(encoder) - expected).max() <= 1e-9 * np.abs(expected).max()
     assert np.abs(expected).max() > 0
@@ -67,6 +67,43 @@ def _one_graph_loss(loss: Loss, scores: Any, labels: Any) -> Any:
 def ranker(checkpoint: Path, **parameters: Any) -> TextRanker:
     settings = {"max_length": 48, "mini_batch_size": 4, "epochs": 4, "learning_rate": 3e-3}
     return TextRanker(checkpoint, **{**settings, **parameters})
+
+
+def test_a_fit_with_other_offsets_is_not_continued(checkpoint: Path, tmp_path: Path) -> None:
+    pairs, labels, ids = word_task(4)
+    shown = np.arange(len(pairs)) % 6
+    parameters: dict[str, Any] = {"epochs": 1, "checkpoint_folder": tmp_path}
+    ranker(checkpoint, **parameters).fit(pairs, labels, qid=ids, position=shown)
+    for options in (
+        {},
+        {"position": shown[::-1]},
+        {"position": shown, "position_regularization": 1},
+    ):
+        with pytest.raises(DataError, match="to other rows"):
+            ranker(checkpoint, **parameters).fit(pairs, labels, qid=ids, **options)
+
+
+def test_offsets_of_ranks_are_learned_with_the_scores(checkpoint: Path) -> None:
+    pairs, labels, ids = word_task(30)
+    rng = np.random.default_rng(0)
+    shown = np.argsort(np.argsort(-labels.reshape(-1, 6) + rng.normal(scale=2, size=(30, 6))))
+    shown = shown.ravel() + 1
+    seen = labels - 2.0 * shown  # what was shown first looks good
+    order = rng.permutation(len(pairs))
+    rows = [pairs[row] for row in order]
+    fitted = ranker(checkpoint, loss="SquaredError()", epochs=20)
+    fitted.fit(rows, seen[order], qid=ids[order], position=shown[order])
+    bias = list(fitted.position_bias_.values())
+    assert list(fitted.position_bias_) == ["1", "2", "3", "4", "5", "6"]
+    assert bias == sorted(bias, reverse=True)
+    assert bias[-1] < -3  # -10 are in the labels; networks move offsets slowly
+    naive = ranker(checkpoint, loss="SquaredError()", epochs=20).fit(pairs, seen, qid=ids)
+    assert naive.position_bias_ == {}
+    new_pairs, new_labels, new_ids = word_task(20, seed=1)
+    scores = [each.score(new_pairs, new_labels, qid=new_ids) for each in (fitted, naive)]
+    assert scores[0] >= scores[1]
+    with pytest.raises(ArgumentError, match="offsets of ranks are regularized"):
+        ranker(checkpoint).fit(pairs, labels, qid=ids, position_regularization=1.0)
 
 
 def test_it_learns_what_makes_a_document_good(checkpoint: Path) -> None:

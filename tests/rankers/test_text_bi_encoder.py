@@ -113,6 +113,24 @@ def test_it_learns_and_is_saved_as_sentence_transformers_do(
     assert linear.coef_[0] > 0
 
 
+def test_a_fit_that_was_stopped_is_continued(checkpoint: Path, tmp_path: Path) -> None:
+    pairs, labels, ids = word_task(4, 5)
+    shown = np.arange(20) * 7 % 5
+    options: dict[str, Any] = {"architecture": "bi-encoder", "max_length": 48, "epochs": 3}
+
+    def stop(step: int, _loss: float, _value: float | None) -> None:
+        if step == 2:
+            raise KeyboardInterrupt
+
+    whole = TextRanker(checkpoint, **options).fit(pairs, labels, qid=ids, position=shown)
+    kept = TextRanker(checkpoint, checkpoint_folder=tmp_path, **options)
+    with pytest.raises(KeyboardInterrupt):
+        kept.fit(pairs, labels, qid=ids, position=shown, progress=stop)
+    kept.fit(pairs, labels, qid=ids, position=shown)  # its scale is an array without dimensions
+    np.testing.assert_array_equal(kept.predict(pairs), whole.predict(pairs))
+    assert kept.position_bias_ == whole.position_bias_
+
+
 def test_embeddings_are_kept(checkpoint: Path, tmp_path: Path) -> None:
     first = TextEmbedder(checkpoint, cache_folder=tmp_path)
     texts = ["w1", "w2 w3", "half \ud83d"]

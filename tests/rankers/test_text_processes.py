@@ -84,7 +84,8 @@ def test_two_processes_train_the_model_of_one(folder: Path, alone: Any) -> None:
     first, second = (np.load(folder / f"two-{rank}.npy") for rank in range(2))
     np.testing.assert_array_equal(first, second)
     # Seven queries, three per step: in the last step of an epoch a process has none.
-    np.testing.assert_allclose(first, alone, atol=1e-4 * np.ptp(alone))
+    # No loss sees what is added to all scores, whose gradient is 0 but for rounding.
+    np.testing.assert_allclose(np.diff(first), np.diff(alone), atol=1e-4 * np.ptp(alone))
     untrained = fit_text(str(folder / "bert"), {**PARAMETERS, "learning_rate": 1e-12})
     assert np.abs(untrained - alone).max() > 0.1 * np.ptp(alone)
 

@@ -261,7 +261,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if not self.has_loss or not self.takes_weights:
             raise ArgumentError(
                 f"{type(self).__name__} has no loss that could take position",
-                hint="Use a linear, tree or neural ranker.",
+                hint="Use a linear, tree, neural or text ranker.",
             )
         if not isinstance(data, Dataset):
             raise ArgumentError("a shard set has no position", hint="Load it: shards.load().")

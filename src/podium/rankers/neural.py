@@ -26,13 +26,13 @@ from podium.rankers.neural_checkpoint import (
     resume_from_checkpoint,
 )
 from podium.rankers.parameter_checks import check_integer, check_number
+from podium.rankers.position_term import OFFSET_RATE
 from podium.rankers.sample_weights import FitWeights, evaluate_weighted, weighted_blocks
 from podium.rankers.storage import Archive
 from podium.rankers.training_data import TrainingData, query_blocks
 from podium.rankers.validation_monitor import ValidationMonitor
 from podium.scorers.models import NetworkModel
 
-_OFFSET_RATE = 0.05
 """How far the offsets of ranks move to where a batch alone would have them."""
 
 
@@ -199,7 +199,7 @@ class NeuralRanker(DistributedRanker):
         own = scores.detach().double().numpy().reshape(-1)
         shifted = scores.reshape(-1) + torch.from_numpy(position.shifted(own) - own).float()
         evaluation = evaluate_weighted(self.loss_function(), own, batch, weights)
-        position.step(evaluation.gradient, evaluation.curvature, _OFFSET_RATE)
+        position.step(evaluation.gradient, evaluation.curvature, OFFSET_RATE)
         return shifted
 
     def _batches(

@@ -20,6 +20,9 @@ from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Floats, Ints
 from podium.rankers.parameter_checks import check_number
 
+OFFSET_RATE = 0.05
+"""How far networks move the offsets in a step; trees take their learning rate."""
+
 _LEAST_CURVATURE = 1e-3  # as in LightGBM
 
 
@@ -58,6 +61,12 @@ class PositionTerm:
                 f"position has the shape {contexts.shape} for {data.rows} rows",
                 hint="Give the rank at which each row was shown.",
             )
+        if contexts.dtype.kind in ("f", "O"):
+            unknown = [each is None or each != each for each in contexts.tolist()]  # NaN
+            if any(unknown):
+                raise DataError(
+                    f"row {unknown.index(True) + 1} has no position", hint="Leave out such rows."
+                )
         order = None if qid is None else group_rows(qid).order
         names, context = np.unique(
             contexts if order is None else contexts[order], return_inverse=True
@@ -77,9 +86,18 @@ class PositionTerm:
 
         With the learning rate of the trees it is the step of LightGBM's ``Dataset(position=)``.
         """
-        penalty = self.regularization * self._sum(np.ones(len(self.context)))
-        slope = self._sum(gradient) + penalty * self.offsets
-        self.offsets[:] -= rate * slope / (self._sum(curvature) + penalty + _LEAST_CURVATURE)
+        self.move(self.sums(gradient, curvature), rate)
+
+    def sums(self, gradient: Doubles, curvature: Doubles) -> Doubles:
+        """Return the derivatives and the number of rows of each context, which add up."""
+        return np.stack([self._sum(each) for each in (gradient, curvature, np.ones_like(gradient))])
+
+    def move(self, sums: Doubles, rate: float) -> None:
+        """Move each offset by a part of a Newton step, given the sums over all rows of the step."""
+        gradient, curvature, rows = sums
+        penalty = self.regularization * rows
+        slope = gradient + penalty * self.offsets
+        self.offsets[:] -= rate * slope / (curvature + penalty + _LEAST_CURVATURE)
 
     def _sum(self, values: Doubles) -> Doubles:
         return np.bincount(self.context, values, minlength=len(self.offsets)).astype(np.float64)

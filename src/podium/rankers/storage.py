@@ -66,7 +66,7 @@ def archive_bytes(archive: Archive) -> bytes:
     entries = {"ranker.json": text.encode()}
     for name, array in archive.arrays.items():
         buffer = io.BytesIO()
-        np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
+        np.lib.format.write_array(buffer, np.asarray(array, order="C"), allow_pickle=False)
         entries[f"{name}.npy"] = buffer.getvalue()
     for name, blob in archive.blobs.items():
         entries[f"{name}.bin"] = blob

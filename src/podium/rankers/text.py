@@ -92,7 +92,7 @@ class TextRanker(Ranker):
 
     # What scikit-learn's metadata routing passes on without a request.
     __metadata_request__fit: ClassVar = dict.fromkeys(
-        ("qid", "group", "eval_set", "eval_qid", "eval_group"), True
+        ("qid", "group", "position", "eval_set", "eval_qid", "eval_group"), True
     )
     __metadata_request__score: ClassVar = dict.fromkeys(("qid", "group"), True)
 
@@ -160,6 +160,8 @@ class TextRanker(Ranker):
         *,
         qid: Any = None,
         group: Any = None,
+        position: Any = None,
+        position_regularization: float | None = None,
         eval_set: Any = None,
         eval_qid: Any = None,
         eval_group: Any = None,
@@ -172,6 +174,9 @@ class TextRanker(Ranker):
             y: One label per pair: grades, a full order or a top-k order.
             qid: One query id per pair (or a column ``qid`` of the data frame); or
             group: the number of pairs of each query.
+            position: The rank at which each pair was shown, if labels are clicks: the loss sees
+                each score plus an offset of the rank, learned with the scores (``position_bias_``).
+            position_regularization: The weight of an L2 penalty of each row's offset, by default 0.
             eval_set: Validation queries, ``[(X, y)]``: the best model on them is kept.
             eval_qid: Their query ids, ``[qid]``; or
             eval_group: the number of pairs of each query, ``[group]``.
@@ -182,7 +187,10 @@ class TextRanker(Ranker):
         """
         self.check_parameters()
         self.loss_function()
-        data = TextPairs.from_rows(X, y, qid=qid, group=group)
+        data = TextPairs.from_rows(
+            X, y, qid=qid, group=group, position=position,
+            position_regularization=position_regularization,
+        )  # fmt: skip
         require_preferences(data.queries, "training")
         held_out = only_set(validation_arguments(eval_set, eval_qid, eval_group))
         validation = None
@@ -198,6 +206,8 @@ class TextRanker(Ranker):
             except FitInterrupted:
                 self.encoder_ = encoder
                 raise
+            finally:
+                self.position_bias_ = {} if data.position is None else data.position.bias()
         self.encoder_ = encoder
         return self
 

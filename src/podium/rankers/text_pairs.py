@@ -12,8 +12,9 @@ from podium.data import Dataset
 from podium.data.frames import arrow_table, is_frame
 from podium.data.grouping import group_rows, group_sizes, ungrouped_rows
 from podium.data.numbers import as_numbers
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.rankers.inputs import with_query_column
+from podium.rankers.position_term import PositionTerm
 
 Pair: TypeAlias = tuple[str, str]
 """A query and a document."""
@@ -29,13 +30,18 @@ class TextPairs:
     Attributes:
         queries: Labels and queries of the rows; it has no features.
         pairs: The texts of each row.
+        position: What the loss adds to the scores of rows, by the rank at which they were shown.
     """
 
     queries: Dataset
     pairs: list[Pair]
+    position: PositionTerm | None = None
 
     @classmethod
-    def from_rows(cls, X: Any, y: Any, *, qid: Any, group: Any) -> TextPairs:
+    def from_rows(
+        cls, X: Any, y: Any, *, qid: Any, group: Any, position: Any = None,
+        position_regularization: float | None = None,
+    ) -> TextPairs:  # fmt: skip
         """Create them from rows in any order.
 
         Args:
@@ -43,7 +49,14 @@ class TextPairs:
             y: One label per row.
             qid: One query id per row; by default the column ``qid`` of a data frame; or
             group: the number of rows of each query.
+            position: The rank at which each row was shown, if labels are clicks.
+            position_regularization: The weight of an L2 penalty of each row's offset.
         """
+        if position is None and position_regularization is not None:
+            raise ArgumentError(
+                "offsets of ranks are regularized, but there are none",
+                hint="Give fit position=, the rank at which each row was shown.",
+            )
         pairs = read_pairs(X)
         labels = as_numbers(y, np.float32, "labels", dimensions=1)
         if not np.isfinite(labels).all():
@@ -61,7 +74,11 @@ class TextPairs:
         queries = Dataset.grouped(np.empty((len(labels), 0), np.float32), labels, grouping)
         if grouping.order is not None:
             pairs = [pairs[row] for row in grouping.order]
-        return cls(queries, pairs)
+        term = None
+        if position is not None:
+            rows = qid if group is None else None
+            term = PositionTerm.from_rows(position, position_regularization or 0.0, queries, rows)
+        return cls(queries, pairs, term)
 
     def query(self, number: int) -> tuple[list[Pair], Any]:
         """Return the pairs of a query, and their labels."""
@@ -73,6 +90,10 @@ class TextPairs:
         digest = hashlib.sha256()
         for values in (self.queries.labels, self.queries.offsets):
             digest.update(np.ascontiguousarray(values).tobytes())
+        if self.position is not None:
+            own = (self.position.names.tolist(), self.position.regularization)
+            digest.update(repr(own).encode())
+            digest.update(self.position.context.tobytes())
         for pair in self.pairs:
             digest.update(repr(pair).encode())
         return digest.hexdigest()

@@ -24,6 +24,7 @@ from podium.data.seeds import generator
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Floats, Ints
 from podium.losses import Loss
+from podium.losses.base import LossValues
 from podium.rankers.base import FitInterrupted
 from podium.rankers.communicator import SINGLE_PROCESS, Communicator
 from podium.rankers.fit_progress import FitProgress, Progress
@@ -32,6 +33,7 @@ from podium.rankers.neural_checkpoint import (
     make_checkpoint,
     resume_from_checkpoint,
 )
+from podium.rankers.position_term import OFFSET_RATE, PositionTerm
 from podium.rankers.storage import Archive, read_archive, write_archive
 from podium.rankers.text_encoder import TextEncoder, mini_batches, score_batch, score_pairs
 from podium.rankers.text_pairs import Pair, TextPairs
@@ -126,17 +128,26 @@ class TextTraining:
         Dropout has a seed per query, so that it does not depend on who scores which of them.
         """
         self._optimizer.zero_grad()
-        total = 0.0
+        total, position, offsets = 0.0, self._data.position, self._data.queries.offsets
+        sums = np.zeros((3, 0 if position is None else len(position.offsets)))
         seeds = self._rng.integers(2**62, size=len(chosen))
         own = slice(self._processes.rank, None, self._processes.size)
         # One by one: the memory is that of one query's tokens.
         for query, seed in zip(chosen[own].tolist(), seeds[own].tolist(), strict=True):
             torch.manual_seed(seed)
-            total += add_gradients(
+            own_term = None
+            if position is not None:
+                own_term = position.select(slice(offsets[query], offsets[query + 1]))
+            result = add_gradients(
                 self._encoder, self._loss, *self._data.query(query),
-                size=self._ranker.mini_batch_size, queries=len(chosen),
+                size=self._ranker.mini_batch_size, queries=len(chosen), position=own_term,
             )  # fmt: skip
+            total += result.total
+            if own_term is not None:
+                sums += own_term.sums(result.gradient, result.curvature)
         sum_gradients(self._encoder, self._processes)
+        if position is not None:
+            position.move(self._processes.all_reduce(sums), OFFSET_RATE)
         torch.nn.utils.clip_grad_norm_(self._encoder.parameters(), self._ranker.max_grad_norm)
         self._optimizer.step()
         return total
@@ -159,6 +170,8 @@ class TextTraining:
         self._checkpoint.parent.mkdir(parents=True, exist_ok=True)
         archive = make_checkpoint(epoch, self._state(), self._optimizer, self._monitor, self._rng)
         metadata = archive.metadata | self._start | {"evals_result": self._ranker.evals_result_}
+        if self._data.position is not None:
+            metadata["offsets"] = self._data.position.offsets.tolist()
         write_archive(Archive("", metadata, archive.arrays), self._checkpoint)
 
     def _resume(self) -> int:
@@ -182,6 +195,8 @@ class TextTraining:
             self._set_state(arrays_with_prefix("now.", checkpoint))
             epoch = resume_from_checkpoint(checkpoint, self._optimizer, self._monitor, self._rng)
             self._ranker.evals_result_ = checkpoint.metadata["evals_result"]
+            if self._data.position is not None:
+                self._data.position.offsets[:] = checkpoint.metadata["offsets"]
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             reason = (str(error) or type(error).__name__).splitlines()[0][:200]
             problem = f"is not a whole checkpoint ({reason})"
@@ -204,7 +219,8 @@ def add_gradients(
     *,
     size: int,
     queries: int = 1,
-) -> float:
+    position: PositionTerm | None = None,
+) -> LossValues:
     """Add the gradient of a query's loss to the parameters' gradients; return the loss.
 
     Args:
@@ -214,6 +230,7 @@ def add_gradients(
         labels: Their labels.
         size: The number of pairs in a mini-batch.
         queries: The number of queries whose mean is minimized: the gradient is divided by it.
+        position: What the loss adds to the scores.
     """
     batches, rows = mini_batches(encoder, pairs, size)
     scores = np.empty(len(pairs))
@@ -223,13 +240,15 @@ def add_gradients(
         with torch.set_grad_enabled(len(batches) == 1):  # nothing is saved by scoring it twice
             kept = score_batch(encoder, batch)
         scores[where] = kept.detach().double().cpu().numpy()
+    if position is not None:
+        scores = position.shifted(scores)
     result = loss.evaluate(scores, labels, [0, len(pairs)])
     for seed, batch, where in zip(seeds, batches, rows, strict=True):
         torch.manual_seed(seed)  # the same units are dropped again
         again = kept if len(batches) == 1 else score_batch(encoder, batch)
         gradient = torch.from_numpy(result.gradient[where] / queries)
         again.backward(gradient.to(again))  # type: ignore[no-untyped-call]
-    return result.total
+    return result
 
 
 class TorchProcesses(Communicator):
