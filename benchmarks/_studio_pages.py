@@ -24,7 +24,7 @@ from tests.ports import free_port
 
 _PEOPLE = 10
 _PAGES = ("dashboard", "queries", "people", "quality", "assignment", "export", "audit", "settings")
-_EXPORTS = (("log", "jsonl"), ("log", "csv"), ("preferences", "prefs"), ("labels", "qrels"))
+_EXPORTS = (("log", "jsonl"), ("log", "csv"), ("preferences", "pairs"), ("labels", "qrels"))
 
 
 def fill_project(url: str, queries: int, documents: int, judgments: int) -> tuple[int, str]:

@@ -247,7 +247,10 @@ function textRegion(
 /** Wait for pictures, so that nothing moves once the task can be answered. */
 function picturesIn(element: HTMLElement): Promise<unknown> {
   const pictures = [...element.querySelectorAll("img")].map((picture) =>
-    picture.decode().catch(() => picture.remove()),
+    picture.decode().catch(() => {
+      const text = gettext("Picture not available");
+      picture.replaceWith(createElement("p", { className: "picture missing" }, text));
+    }),
   );
   return Promise.race([Promise.all(pictures), timeout()]);
 }

@@ -22,12 +22,19 @@ export class Screens {
   private readonly elements = [...document.querySelectorAll<HTMLElement>("[data-screen]")];
   current: Screen = "loading";
 
+  /** How many judgments a crowd worker is to make; 0 for everyone else. */
+  private readonly share = Number(part("judge").dataset.share);
+
   constructor(private readonly surface: Surface) {}
 
   show(screen: Screen): void {
     const changed = screen !== this.current;
     this.current = screen;
     for (const element of this.elements) element.hidden = element.dataset.screen !== screen;
+    if (this.surface !== "preview") {
+      // The figures came with a task: they are older than its answer.
+      part("query-progress").hidden = ["wait", "yours-done", "done", "blocked"].includes(screen);
+    }
     if (changed && screen !== "task") {
       const shown = this.elements.find((element) => element.dataset.screen === screen)!;
       // Enter does what there is to do.
@@ -42,13 +49,15 @@ export class Screens {
     return ["loading", "task", "sending", "offline"].includes(this.current);
   }
 
-  showQueryProgress({ query_judged, query_left }: Progress): void {
-    const left = Math.ceil(query_left);
+  /** Show how far the query is, or a crowd worker's share. */
+  showQueryProgress({ judged, query_judged, query_left }: Progress): void {
+    const left = this.share ? Math.max(this.share - judged, 0) : Math.ceil(query_left);
+    const done = this.share ? judged : query_judged;
     const bar = part<HTMLProgressElement>("progress");
-    bar.max = query_judged + Math.max(left, 1);
-    bar.value = query_judged;
+    bar.max = done + Math.max(left, 1);
+    bar.value = done;
     part("query-left").textContent =
-      this.surface === "judging"
+      this.surface === "judging" && !this.share
         ? gettext("about %(count)s left", { count: left })
         : gettext("%(count)s left", { count: left });
   }

@@ -7,7 +7,7 @@ import time
 from contextlib import ExitStack
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import func, insert, select, update
 
 from podium.studio.accounts.administration import anonymise, set_admin
 from podium.studio.accounts.crowd import (
@@ -25,7 +25,14 @@ from podium.studio.judging.next_task import NoTask
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.enums import Role
-from podium.studio.store.tables import CrowdLink, CrowdWorker, Lease, Membership, ProjectQuery
+from podium.studio.store.tables import (
+    CrowdLink,
+    CrowdWorker,
+    Lease,
+    Membership,
+    ProjectQuery,
+    Qualification,
+)
 from tests.studio.databases import BOTH
 from tests.studio.factories import make_people, make_project
 from tests.studio.http_client import Browser, program, row_of
@@ -166,6 +173,31 @@ def test_who_has_judged_all_they_can_gets_the_code(engine, database, browsers):
         assert "0 of 50 judged" in second.get(home).text
 
 
+def test_who_skips_everything_reads_that_there_is_no_code(engine, database, browsers):
+    project = make_project(engine, make_people(engine, 1), queries=1, items=2, mode="grades")
+    base = f"/api/v1/projects/{project}"
+    with (
+        serving(Settings(database=database)) as address,
+        program(engine, address, 1) as manager,
+    ):
+        wanted = {"code": "C0DE-7", "parameter": "WORKER", "judgments": 50, "workers": 2}
+        link = manager.post(f"{base}/crowd-links", json=wanted).json()["link"]
+        for name, choice in (("5f1e", "skip"), ("a9", "good")):
+            worker, sent = open_link(browsers, address, link, name)
+            home = sent.headers["location"]
+            headers = {"x-csrf-token": worker.csrf(home)}
+            given = worker.post(f"{base}/next", json={"tab": "t"}, headers=headers).json()
+            while given and given["state"] == "task":
+                body = {"tab": "t", "token": given["task"]["token"], "choice": choice, "seconds": 1}
+                given = worker.post(f"{base}/answers", json=body, headers=headers).json()["next"]
+        assert "C0DE-7" in worker.get(home).text
+        skipper, _ = open_link(browsers, address, link, "5f1e")
+        page = skipper.get(home).text
+        assert "you judged 0 and skipped 2" in page
+        for promise in ("C0DE-7", "shown here at the end", "Start judging"):
+            assert promise not in page
+
+
 def workers_of(engine, link, *ids):
     return in_transaction(
         engine, lambda c: [worker_account(c, link, external_id)[0] for external_id in ids]
@@ -206,6 +238,22 @@ def test_what_was_judged_for_a_removed_link_does_not_count_for_the_next(engine):
     task = service.next(row, worker, "t")
     service.answer(row, worker, task.token, "good", seconds=1.0, tab="t", more=False)
     assert share(engine, project, worker) == CrowdWork(2, 2, "D", "W")
+
+
+@pytest.mark.parametrize(("state", "code"), [("failed", None), ("passed", "C")])
+def test_who_failed_the_training_gets_no_code_when_all_is_done(engine, state, code):
+    project = make_project(engine, make_people(engine, 1), queries=1, items=2, mode="grades")
+    link = link_of(engine, project, judgments=5, workers=2)
+    one, other = workers_of(engine, link, "a", "b")
+    service, row = Judges(engine), row_of(engine, project)
+    for _ in range(2):
+        task = service.next(row, one, "t")
+        service.answer(row, one, task.token, "good", seconds=1.0, tab="t", more=False)
+    trained = insert(Qualification).values(
+        project_id=project, user_id=other, state=state, correct=0, total=1, at=0.0
+    )
+    in_transaction(engine, lambda c: c.execute(trained))
+    assert share(engine, project, other).code == code
 
 
 def test_tasks_that_others_hold_may_come_back(engine):

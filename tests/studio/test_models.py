@@ -15,6 +15,7 @@ from podium.data import read_qrels
 from podium.judging.models.answer_log import read_answers
 from podium.judging.models.rubric import rubric_text
 from podium.studio.accounts.identity import Member, Person
+from podium.studio.accounts.service import sign_in
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.process import execute
 from podium.studio.jobs.queue import JobContext, cancel, claim, enqueue
@@ -35,9 +36,10 @@ from podium.studio.store.rows import JobRow
 from podium.studio.store.tables import Job, LogEntry
 from podium.studio.transfer.exports import KIND as EXPORT
 from podium.studio.transfer.exports import ExportOptions, run_export
+from podium.studio.web.access import COOKIE
 from tests.studio.databases import BOTH
 from tests.studio.factories import make_people, make_project
-from tests.studio.http_client import program, row_of
+from tests.studio.http_client import Browser, program, row_of
 from tests.studio.judging_helpers import Judges, judge_all, queries_of, truth
 from tests.studio.server import serving
 
@@ -209,6 +211,21 @@ def test_a_model_is_asked_with_what_people_see(engine, settings, endpoint, chat)
     assert guidelines in system
     assert "SKU: d00\nText of 0 for q0" in asked
     assert "Title" not in asked  # people do not see it either
+
+
+def test_the_page_names_the_fields_that_are_sent(engine, settings, endpoint):
+    (ann,) = make_people(engine, 1)
+    display = [
+        {"field": "text", "role": "text"},
+        {"field": "price", "role": "price", "label": "EUR"},
+        {"field": "stock", "role": "value", "label": "In stock"},
+    ]
+    project = make_project(engine, [ann], queries=1, items=2, k=1, display=display)
+    model = Manager(engine, settings, project).add(endpoint, scope="all", max_requests=10)
+    with serving(settings) as address, Browser(address) as browser:
+        browser.cookies.set(COOKIE, in_transaction(engine, lambda c: sign_in(c, ann, 1)).secret)
+        page = browser.get(f"/projects/{project}/models/{model.id}").text
+    assert "of each document text, price, In stock," in page
 
 
 def test_all_queries_as_a_whole_and_exported_by_who_judged(engine, settings, endpoint):

@@ -16,6 +16,7 @@ from podium.studio.store.tables import LogEntry, ProjectQuery
 from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.http_client import Browser, ended, program, row_of
 from tests.studio.judging_helpers import Judges, make_report, queries_of, say
+from tests.studio.postgres import wait_until
 from tests.studio.server import serving
 
 
@@ -215,7 +216,13 @@ def test_the_pages_and_their_buttons(engine, address, mode):
         assert "Person 0" in page
         assert "cannot read" in page or mode == "rankings"
         since = {"since": "2001-01-01T00:00", "reason": "left"}
+        assert "Person 0 would be asked the same again" in page
         assert browser.submit(f"{base}/people/{bob}/discard", since).status_code == 303
+        poll = {"hx-request": "true"}
+        wait_until(
+            lambda: "hx-refresh" in browser.get(f"{base}/people/{bob}", headers=poll).headers
+        )
+        assert 'hx-trigger="every 2s"' not in browser.get(f"{base}/people/{bob}").text
         assert browser.submit(f"{base}/people/{bob}/discard", {"since": "soon"}).status_code == 422
 
 

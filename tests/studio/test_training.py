@@ -10,14 +10,16 @@ import pytest
 
 from podium.errors import DataError
 from podium.studio.accounts.identity import Member, Person
+from podium.studio.accounts.service import sign_in
 from podium.studio.judging import corrections
 from podium.studio.judging.scales import LONGEST_GRADE
 from podium.studio.judging.training import read_examples
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction
 from podium.studio.store.enums import Mode, Role
+from podium.studio.web.access import COOKIE
 from tests.studio.factories import make_people, make_project
-from tests.studio.http_client import program, row_of
+from tests.studio.http_client import Browser, program, row_of
 from tests.studio.judging_helpers import queries_of
 from tests.studio.server import serving
 
@@ -42,6 +44,12 @@ def people(engine):
 @pytest.fixture
 def project(engine, people):
     return make_project(engine, people, queries=4, items=4)
+
+
+def overview(engine, address, project, person):
+    with Browser(address) as browser:
+        browser.cookies.set(COOKIE, in_transaction(engine, lambda c: sign_in(c, person, 1)).secret)
+        return browser.get(f"/projects/{project}/dashboard").text
 
 
 def test_training_comes_first_and_a_manager_can_allow(engine, database, project, people):
@@ -83,9 +91,12 @@ def test_training_comes_first_and_a_manager_can_allow(engine, database, project,
         assert [(state[who]["state"], state[who]["correct"]) for who in (bob, cem)] == [
             ("passed", 2), ("failed", 1),
         ]  # fmt: skip
+        waiting = "1 person got too few examples right"
+        assert waiting in overview(engine, address, project, ann)
         assert bad.post(f"{base}/training/people/{cem}/allow").status_code == 403
         manager.post(f"{base}/training/people/{cem}/again")
         assert bad.get(f"{base}/training/mine").json()["answered"] == 0
+        assert waiting not in overview(engine, address, project, ann)
         assert bad.post(f"{base}/next", json=task).json()["state"] == "training"
         manager.post(f"{base}/training/people/{cem}/allow")
         assert bad.post(f"{base}/next", json=task).json()["state"] == "task"

@@ -286,7 +286,8 @@ def test_exports_of_pairs(engine, address):
             wanted.get(name, 0.0) for name in labels.document_ids.to_pylist()
         ] == labels.labels.tolist()
         assert len(labels) == 3
-        content, _ = export(client, project, content="labels", format="qrels-parquet")
+        content, got = export(client, project, content="labels", format="qrels-parquet")
+        assert 'filename="test-labels-qrels-' in got.headers["content-disposition"]
         assert read_parquet(content, Judgments).equals(labels)
         content, _ = export(client, project, content="labels", format="prefs")
         assert read_prefs(content).levels.tolist() == labels.labels.tolist()

@@ -61,6 +61,9 @@ def test_costs_are_computed_in_a_job_and_follow_the_project(engine, database):
         row = row_of(engine, project)
         assert (row.k, row.overlap_share, row.overlap_assessors) == (2, 1.0, 3)
         assert _computed(client, path)["k"] == 2  # and not what was computed before
+        assert _computed(client, path, "?k=3")["k"] == 3  # of what is not saved
+        assert row_of(engine, project).k == 2
+        assert client.get(f"{path}/workload?k=0").status_code == 422
         assert client.put(f"{path}/effort", json={"effort": "best", "k": 2}).status_code == 422
         assert client.put(f"{path}/effort", json={"effort": "fast", "k": 0}).status_code == 422
         for method in (assessor.get(f"{path}/workload"), assessor.put(f"{path}/effort", json={})):
@@ -75,9 +78,9 @@ def test_before_an_import_the_costs_are_those_of_a_usual_project(engine, databas
     assert (found["queries"], found["documents"], found["assumed"]) == (100, 50, True)
 
 
-def _computed(client, path, seconds=60):
+def _computed(client, path, query="", seconds=60):
     end = time.monotonic() + seconds
-    while (found := client.get(f"{path}/workload").json()) is None:
+    while (found := client.get(f"{path}/workload{query}").json()) is None:
         assert time.monotonic() < end
         time.sleep(0.05)
     return found

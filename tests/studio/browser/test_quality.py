@@ -97,6 +97,6 @@ def test_an_assessor_is_trained(engine, person_browser):
     )
     expect(assessor.get_by_role("heading", name="You cannot judge yet")).to_be_visible()
     page.reload()
-    page.get_by_role("button", name="Allow Person 1 to judge").click()
+    page.get_by_role("button", name="Let them judge: Person 1").click()
     expect(page.get_by_text("allowed", exact=True)).to_be_visible()
     tab.open().ready()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from playwright.sync_api import expect
 from sqlalchemy import select, update
 
@@ -52,6 +54,18 @@ def test_fields_and_questions(engine, person_browser):
     assert entries(engine) == [("verdict", 1, {"reason": "Fit", "missing": "half sizes"})]
     tab.ready()
     assert tab.page.get_by_label("Fit").is_checked() is False
+
+
+def test_a_picture_that_cannot_be_had_is_said(engine, person_browser):
+    (ann,) = make_people(engine, 1)
+    page = person_browser(ann).new_page()
+    page.route("**/documents/*/image*", lambda route: route.fulfill(status=404))
+    tab = Judging(page, shop_project(engine, ann, queries=1)).open()
+    tab.ready()
+    for pane in page.locator(".documents .document").all():
+        expect(pane.get_by_text("Picture not available")).to_be_visible()
+    if folder := os.environ.get("START_PICTURES"):
+        page.screenshot(path=f"{folder}/missing-picture.png")
 
 
 def test_own_grades_by_key(engine, person_browser):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import FilePayload, Frame, Page, expect
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from podium.studio.accounts.service import add_user
+from podium.studio.jobs.queue import enqueue
 from podium.studio.store.database import in_transaction, reading
-from podium.studio.store.tables import Project
-from tests.studio.factories import PASSWORD
+from podium.studio.store.tables import Job, Project
+from tests.studio.factories import PASSWORD, make_project
 
 ROWS = [
     "query,sku,title,description,price,brand",
@@ -95,6 +97,10 @@ def test_a_project_starts_with_a_file_in_three_steps(manager, engine):
     expect(page.locator(".start [aria-current=step]")).to_contain_text("How sure")
     expect(page.locator("#cost-fast")).to_contain_text("judgments")
     look(page, "7-sure")
+    expect(page.locator("#assumptions")).to_contain_text("of which the best 10 are")
+    page.get_by_label("Documents to rank (k)").fill("1")  # costs follow before anything is saved
+    expect(page.locator("#assumptions")).to_contain_text("of which the best 1 are")
+    expect(page.locator("#cost-fast")).to_contain_text("judgments")
     page.get_by_label("Balanced").check()
     page.get_by_role("button", name="Save and finish").click()
     expect(page).to_have_url(re.compile("/dashboard"))
@@ -133,3 +139,17 @@ def test_rows_are_dragged(manager, engine):
     assert [each["field"] for each in shown(engine)] == ["text", "title", "url"]
     expect(page.locator("#assumptions")).to_contain_text("Nothing is imported yet")
     expect(page.locator("#cost-careful")).to_have_text(re.compile("about 15,000 judgments"))
+
+
+def test_an_import_that_is_under_way_is_shown_as_that(manager, engine):
+    project = make_project(engine, [1], queries=0)
+    with engine.begin() as connection:
+        enqueue(connection, project, 1, "import", {"not": "for a worker"})
+        connection.execute(update(Job).values(state="running", alive_at=time.time() + 600))
+    manager.goto(f"/projects/{project}/judge")
+    heading = manager.locator("[data-screen]:visible h2")
+    expect(heading).to_have_text("Being imported…")
+    with engine.begin() as connection:
+        connection.execute(update(Job).values(state="failed"))
+    manager.reload()
+    expect(heading).to_have_text("There is nothing to judge yet")

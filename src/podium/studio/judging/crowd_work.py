@@ -12,6 +12,7 @@ from podium.studio.accounts.crowd import REMOVED
 from podium.studio.errors import RefusedError
 from podium.studio.judging.modes import NO_ITEM
 from podium.studio.judging.next_task import OpenWork
+from podium.studio.judging.training import FAILED, training_state
 from podium.studio.store.enums import Kind, Mode
 from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import (
@@ -36,12 +37,15 @@ class CrowdWork:
         judged: How many they have made.
         code: The completion code, once they are done.
         parameter: The parameter of the link, which names the platform.
+        skipped: How many tasks they skipped, if nothing is left for them and these are too many
+            for the code; else 0.
     """
 
     needed: int
     judged: int
     code: str | None
     parameter: str
+    skipped: int = 0
 
 
 def crowd_work(connection: Connection, project: ProjectRow, user_id: int) -> CrowdWork | None:
@@ -70,16 +74,19 @@ def crowd_work(connection: Connection, project: ProjectRow, user_id: int) -> Cro
         )
     )
     count = int(judged or 0)
-    is_done = (
-        count >= needed
-        or all(link.is_completed for link in live)  # the code was shown, and stays
-        or (
-            _nothing_left(connection, project, user_id, judged=count)
-            and _skips(connection, project.id, user_id) <= _MOST_SKIPPED * count
-        )
-    )
+    # A code that was shown stays.
+    is_done = count >= needed or all(link.is_completed for link in live)
+    skipped = 0
+    if (
+        not is_done
+        and training_state(connection, project.id, user_id).state != FAILED
+        and _nothing_left(connection, project, user_id, judged=count)
+    ):
+        skips = _skips(connection, project.id, user_id)
+        is_done = skips <= _MOST_SKIPPED * count
+        skipped = 0 if is_done else skips
     last = live[-1]
-    return CrowdWork(needed, count, last.code if is_done else None, last.parameter)
+    return CrowdWork(needed, count, last.code if is_done else None, last.parameter, skipped)
 
 
 def check_may_undo(connection: Connection, project_id: int, user_id: int) -> None:

@@ -373,6 +373,28 @@ def trainees(connection: Connection, project_id: int) -> list[Trainee]:
     ]  # fmt: skip
 
 
+def count_failed(connection: Connection, project_id: int) -> int:
+    """How many assessors failed the training and wait for a manager."""
+    failed = (
+        select(func.count())
+        .select_from(Qualification)
+        .join(
+            Membership,
+            and_(
+                Membership.user_id == Qualification.user_id,
+                Membership.project_id == Qualification.project_id,
+            ),
+        )
+        .where(
+            Qualification.project_id == project_id,
+            Qualification.state == FAILED,
+            Membership.role == Role.ASSESSOR.value,
+            exists().where(TrainingExample.project_id == project_id),
+        )
+    )
+    return connection.scalar(failed) or 0
+
+
 def must_train(connection: Connection, project_id: int, user_id: int) -> bool:
     """Whether someone may not judge yet in a project that trains people."""
     role = connection.scalar(

@@ -85,8 +85,8 @@ class Extent:
     assumed: bool
 
 
-def extent_of(connection: Connection, project: ProjectRow) -> Extent:
-    """What there is to judge in a project."""
+def extent_of(connection: Connection, project: ProjectRow, k: int) -> Extent:
+    """What there is to judge in a project, if the best k are put in order."""
     judged = (ProjectQuery.project_id == project.id, ProjectQuery.withdrawn.is_(False))
     of_query = Ranking if project.mode == Mode.RANKINGS else QueryCandidate
     queries = connection.scalar(select(func.count()).select_from(ProjectQuery).where(*judged)) or 0
@@ -98,35 +98,36 @@ def extent_of(connection: Connection, project: ProjectRow) -> Extent:
     )
     if not queries:
         few = 2 if project.mode == Mode.RANKINGS else _FEW_DOCUMENTS
-        return Extent(project.mode, _FEW_QUERIES, few, project.k, True)
+        return Extent(project.mode, _FEW_QUERIES, few, k, True)
     mean = max(round((documents or 0) / queries), 1)
-    return Extent(project.mode, queries, mean, project.k, False)
+    return Extent(project.mode, queries, mean, k, False)
 
 
-def workload_of(connection: Connection, project: ProjectRow) -> JsonObject | None:
+def workload_of(connection: Connection, project: ProjectRow, k: int) -> JsonObject | None:
     """What each effort costs for what is in a project now; None if it is not known yet."""
     content = connection.scalar(
         select(Report.content).where(Report.project_id == project.id, Report.kind == KIND)
     )
-    extent = asdict(extent_of(connection, project))
+    extent = asdict(extent_of(connection, project, k))
     return content if content is not None and content["extent"] == extent else None
 
 
-def request_workload(connection: Connection, who: Member) -> bool:
+def request_workload(connection: Connection, who: Member, k: int) -> bool:
     """Queue the simulation unless it is under way; returns whether it was queued."""
     under_way = exists().where(
         Job.project_id == who.project.id, Job.kind == KIND, Job.state.in_(UNDER_WAY)
     )
     if connection.scalar(select(under_way)):
         return False
-    enqueue(connection, who.project.id, who.person.id, KIND, {})
+    enqueue(connection, who.project.id, who.person.id, KIND, {"k": k})
     return True
 
 
 def run_workload(work: JobContext) -> None:
     """Run a job that simulates what each effort costs."""
     project = reading(work.engine, lambda c: project_row(c, work.job.project_id))
-    extent = reading(work.engine, lambda c: extent_of(c, project))
+    k = int(work.job.parameters["k"])
+    extent = reading(work.engine, lambda c: extent_of(c, project, k))
     content = {"extent": asdict(extent), "costs": costs(extent)}
 
     def keep(connection: Connection) -> None:

@@ -134,8 +134,11 @@ def download_name(project: ProjectRow, job: JobRow) -> str:
     words = re.sub(r"[^A-Za-z0-9]+", "-", project.name).strip("-").lower() or "project"
     file = job.file or ""
     suffix = file[file.rindex(".") :]
-    by = "-by-model" if job.parameters.get("model") else ""
-    return f"{words[:60]}-{job.parameters['content']}{by}-{job.id}{suffix}"
+    content, model = job.parameters["content"], job.parameters.get("model")
+    if suffix == ".parquet":  # of labels there are two
+        content += f"-{job.parameters['format'].removesuffix('-parquet')}"
+    by = f"-by-model-{model}" if model else ""
+    return f"{words[:60]}-{content}{by}-{job.id}{suffix}"
 
 
 def _with_progress(

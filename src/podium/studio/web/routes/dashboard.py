@@ -18,6 +18,7 @@ from podium.studio.accounts.members import members_of
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.blocked import BlockedQueries, blocked_work
 from podium.studio.judging.corrections import rejudge
+from podium.studio.judging.training import count_failed
 from podium.studio.projects.progress import ProjectProgress, project_progress
 from podium.studio.reporting import reports
 from podium.studio.reporting.dashboard import (
@@ -194,6 +195,7 @@ def _figures(request: Request, who: Member, order: AssessorOrder) -> JsonObject:
         # By the minute: a forecast that moves with every refresh would flicker.
         "pace": pace_of(progress, content, now - now % 60),
         "blocked": _blocked_now(request, who),
+        "failed_training": read(request, lambda c: count_failed(c, who.project.id)),
     }
 
 

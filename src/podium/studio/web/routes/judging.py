@@ -14,6 +14,7 @@ from sqlalchemy import Connection, select
 
 from podium.studio.accounts.identity import Member
 from podium.studio.errors import RefusedError, first_problem
+from podium.studio.jobs.queue import UNDER_WAY
 from podium.studio.judging.answer_choices import SKIP, choices
 from podium.studio.judging.crowd_work import crowd_work
 from podium.studio.judging.judged import load_judged_query
@@ -37,8 +38,9 @@ from podium.studio.projects.display import FieldRole, shows
 from podium.studio.store.database import storable
 from podium.studio.store.enums import Mode
 from podium.studio.store.rows import ProjectQueryRow, ProjectRow, fetch_one
-from podium.studio.store.tables import ProjectQuery
+from podium.studio.store.tables import Job, ProjectQuery
 from podium.studio.store.tokens import new_token
+from podium.studio.transfer import imports
 from podium.studio.web.access import Number, RequiresManager, RequiresMember, member_in
 from podium.studio.web.actions import Form, Routes, form_values, read
 from podium.studio.web.documents import guidelines_html
@@ -335,6 +337,11 @@ def judging_surface(
         left_out = {"undo", "skip", "pause"} | ({"comment"} if kind != "adjudication" else set())
         commands = tuple(each for each in COMMANDS if each.name not in left_out)
     any_query = select(ProjectQuery.id).where(ProjectQuery.project_id == who.project.id).limit(1)
+    any_import = (
+        select(Job.id)
+        .where(Job.project_id == who.project.id, Job.kind == imports.KIND, Job.state.in_(UNDER_WAY))
+        .limit(1)
+    )
     values = {
         "project": who.project,
         "kind": kind,
@@ -349,7 +356,8 @@ def judging_surface(
         "reasons": SKIP_REASONS,
         "guidelines": guidelines_html(who.project.guidelines),
         "is_empty": read(request, lambda c: c.scalar(any_query)) is None,
-        "crowd": read(request, lambda c: crowd_work(c, who.project, who.person.id)) is not None,
+        "importing": read(request, lambda c: c.scalar(any_import)) is not None,
+        "crowd": read(request, lambda c: crowd_work(c, who.project, who.person.id)),
     }
     return render(request, "judge.html", values, person=who.person)
 

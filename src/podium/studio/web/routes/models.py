@@ -101,7 +101,10 @@ def model_page(request: Request, who: RequiresManager, model: Number) -> Respons
         "shown": get_model(request, who, model),
         "row": row,
         "sent": [
-            each.label or each.field for each in shown_fields if each.role is not FieldRole.IMAGE
+            # A price's label is its currency.
+            (each.label if each.role is not FieldRole.PRICE else "") or each.field
+            for each in shown_fields
+            if each.role is not FieldRole.IMAGE
         ],
     }
     return render_project(request, who, "model.html", values)

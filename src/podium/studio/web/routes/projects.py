@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, get_args
 
+from fastapi import Query as Parameter
 from fastapi import Request
 from fastapi.responses import RedirectResponse, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -62,6 +63,8 @@ _CHOICES: JsonObject = {
     "efforts": get_args(Effort),
     "duration": duration,
 }
+
+TopK = Annotated[int | None, Parameter(ge=1, le=1000)]
 
 
 class ProjectProgressOut(BaseModel):
@@ -205,22 +208,24 @@ def settings_page(request: Request, who: RequiresManager) -> Response:
 
 
 @routes.page(_PROJECT + "/settings/costs")
-def costs(request: Request, who: RequiresManager) -> Response:
+def costs(request: Request, who: RequiresManager, k: TopK = None) -> Response:
     """What each effort costs, which the settings fetch until it is known."""
-    values = {"workload": get_workload(request, who), "project": who.project, **_CHOICES}
+    values = {"workload": get_workload(request, who, k), "project": who.project, **_CHOICES}
     return render(request, "effort_costs.html", values, person=who.person)
 
 
 @routes.action("GET", _PROJECT + "/workload")
-def get_workload(request: Request, who: RequiresManager) -> WorkloadOut | None:
+def get_workload(request: Request, who: RequiresManager, k: TopK = None) -> WorkloadOut | None:
     """What judging the project costs by how sure its results are to be.
 
-    It is simulated in the background: null until it is known.
+    It is for the project's k, or for the k that is asked for, and simulated in the background:
+    null until it is known.
     """
-    content = read(request, lambda c: workload_of(c, who.project))
+    k = k or who.project.k
+    content = read(request, lambda c: workload_of(c, who.project, k))
     if content is not None:
         return WorkloadOut.model_validate(content["extent"] | {"costs": content["costs"]})
-    if not who.project.archived and write(request, lambda c: request_workload(c, who)):
+    if not who.project.archived and write(request, lambda c: request_workload(c, who, k)):
         wake_workers(request)
     return None
 

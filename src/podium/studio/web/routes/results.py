@@ -18,6 +18,7 @@ from starlette.datastructures import FormData
 from podium.studio.accounts.identity import Member
 from podium.studio.accounts.members import members_of
 from podium.studio.errors import RefusedError
+from podium.studio.jobs.queue import UNDER_WAY
 from podium.studio.json_types import JsonObject
 from podium.studio.judging import bulk_discards, corrections
 from podium.studio.judging.bulk_discards import RESTORE, DiscardRequest, bulk_jobs
@@ -195,7 +196,10 @@ def person_page(
         "restored": {job.parameters.get("job") for job in jobs if job.kind == RESTORE},
         **_log_page(request, who, LogEntry.user_id == user, before),
     }
-    return render_project(request, who, "person.html", values)
+    page = render_project(request, who, "person.html", values)
+    if "hx-request" in request.headers and not any(job.state in UNDER_WAY for job in jobs):
+        page.headers["HX-Refresh"] = "true"  # what was discarded is all over the page
+    return page
 
 
 @routes.action("GET", "/results")
