@@ -6,7 +6,7 @@ PYTHON ?= python3
 PYTEST_ARGS ?=
 # `make bench BENCH_ARGS=` runs the benchmarks at full size.
 BENCH_ARGS ?= --quick
-BENCHMARKS := data evaluation statistics clicks online hybrid learning models judging assessors utility export explain studio cluster serving text newcomer
+BENCHMARKS := data evaluation statistics clicks online hybrid learning models judging assessors utility export explain studio cluster serving text newcomer scale
 
 # Tests start thousands of processes: none of them is to compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE

@@ -157,11 +157,8 @@ def size_rows(quick: bool) -> tuple[list[Figure], list[str]]:
     sizes = (100_000, 1_000_000) if quick else (10_000_000, 100_000_000)
     notes, per_row = [], []
     for rows in sizes:
-        with tempfile.TemporaryDirectory() as folder:
-            run_measured(_MAKE.format(rows=rows, queries=rows // 1000, folder=folder))
-            import_seconds, import_memory = _run(_IMPORT, folder)
-            check_seconds, check_memory = _run(_CHECK, folder)
-            pass_seconds, _ = _run(_PASS, folder)
+        imported, checked, (pass_seconds, _) = log_runs(rows)
+        (import_seconds, import_memory), (check_seconds, check_memory) = imported, checked
         total = import_seconds + check_seconds
         per_row.append(total / rows)
         notes.append(
@@ -178,6 +175,13 @@ def size_rows(quick: bool) -> tuple[list[Figure], list[str]]:
         Figure("time per row, of that with fewer rows", per_row[1] / per_row[0], 1.2, False, "x"),
         memory_row,
     ], notes
+
+
+def log_runs(rows: int) -> list[tuple[float, float]]:
+    """Return seconds and memory of an import, of check and model, and of a pass of DuckDB."""
+    with tempfile.TemporaryDirectory() as folder:
+        run_measured(_MAKE.format(rows=rows, queries=rows // 1000, folder=folder))
+        return [_run(code, folder) for code in (_IMPORT, _CHECK, _PASS)]
 
 
 def _run(code: str, folder: str) -> tuple[float, float]:

@@ -55,7 +55,7 @@ def main() -> None:
         sizes = [(100_000, 20), (10_000, 100)] if quick else [(1_000_000, 20), (10_000, 100)]
         for queries, documents in sizes:
             path = Path(folder) / f"{queries}.parquet"
-            _write(path, queries, documents)
+            write_scores(path, queries, documents)
             _against_peers(report, path, queries, documents, quick)
         _against_read(report, Path(folder) / f"{sizes[0][0]}.parquet", *sizes[0])
         _in_memory(report, quick)
@@ -64,7 +64,8 @@ def main() -> None:
     report.finish()
 
 
-def _write(path: Path, queries: int, documents: int, *, with_ids: bool = True) -> None:
+def write_scores(path: Path, queries: int, documents: int, *, with_ids: bool = True) -> None:
+    """Write labels and scores of queries to Parquet."""
     random = np.random.default_rng(queries)
     writer = None
     for first in range(0, queries, 50_000):
@@ -95,7 +96,7 @@ def _against_peers(report: Report, path: Path, queries: int, documents: int, qui
     seconds = median_seconds(ways, 5)
     report.note(f"{shape}: podium {seconds['one']:.3f} s, four measures {seconds['four']:.3f} s")
     small = path.with_suffix(".small.parquet")
-    _write(small, 1000, documents)
+    write_scores(small, 1000, documents)
     for name, tool in _PEERS.items():
         if name == "ranx" and quick:
             report.note("ranx compiles for a minute before its first figure: full size only")
@@ -344,7 +345,7 @@ _PEERS: dict[str, Callable[[Path, int], float]] = {
 def _start(report: Report, folder: Path) -> None:
     """A fresh process that computes one measure on 1000 queries, cold and with cached kernels."""
     path = folder / "start.parquet"
-    _write(path, 1000, 20)
+    write_scores(path, 1000, 20)
     code = f"from podium.measures import evaluate_table; evaluate_table('nDCG@10', {str(path)!r})"
     environment = {**os.environ}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # installers write bytecode: so has a user
@@ -369,7 +370,7 @@ def _stream(report: Report, folder: Path, quick: bool) -> None:
     usage = {}
     for queries in (small, large):
         path = folder / "stream.parquet"
-        _write(path, queries, 20, with_ids=False)
+        write_scores(path, queries, 20, with_ids=False)
         times = 5 if queries == small else 1
         code = (
             "import time; from podium.measures import evaluate_table as e; "

@@ -43,7 +43,7 @@ def main() -> None:
     report = Report(
         "serving", quick, packages=["fastapi", "uvicorn", "msgspec", "onnxruntime", "lightgbm"]
     )
-    data = _data()
+    data = ranking_data()
     rows = np.ascontiguousarray(data.features[:DOCUMENTS])
     trees = TreeRanker("LambdaMART", n_estimators=300, num_leaves=31).fit(data)
     _engines(report, trees, data, rows, 20 if quick else 200)
@@ -60,7 +60,7 @@ def main() -> None:
     report.finish()
 
 
-def _data() -> Dataset:
+def ranking_data() -> Dataset:
     """Features between 0 and 1 with six decimals, as in LETOR's files."""
     random = np.random.default_rng(0)
     X = np.round(random.random((3000, FEATURES)), 6)

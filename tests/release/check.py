@@ -32,7 +32,7 @@ MUTATED = (
 )
 BENCHMARKS = (
     "data evaluation statistics clicks online hybrid learning models judging assessors utility "
-    "export explain studio cluster serving text newcomer"
+    "export explain studio cluster serving text newcomer scale"
 )
 
 STEPS: Mapping[str, str] = {
