@@ -12,8 +12,7 @@ import podium
 from podium.data import Dataset
 from podium.data.description import Description, describe
 from podium.explain.importance import Importance, permutation_importance
-from podium.explain.similarity import similar_pairs
-from podium.explain.spread import within_query_deviation
+from podium.explain.similarity import similar_pairs, within_query_deviation
 from podium.measures import Conventions, evaluate
 from podium.measures.comparison.statistics import mean_interval
 from podium.measures.names import parse_measure

@@ -11,10 +11,9 @@ from podium.errors import ArgumentError, DataError
 from podium.export.coverage import coverage
 from podium.export.differences import Finding, file_findings
 from podium.export.explanations import explain_scores
-from podium.export.folder import REFERENCE, ExportFolder, GoldenRows, TextInput
+from podium.export.folder import ExportFolder, GoldenRows, TextInput
 from podium.export.fusions import fusion_findings, read_fusion
 from podium.export.live import LiveEngine
-from podium.export.reference import read_reference
 from podium.export.targets import TARGETS
 from podium.export.targets.base import EngineModel
 from podium.export.texts import TextGraph, compare_scores
@@ -87,7 +86,7 @@ def verify_export(
     if manifest.is_fusion:
         return _verify_fusion(export, engine)
     golden = export.golden_rows()
-    reference = read_reference(export.read(REFERENCE))
+    reference = export.reference()
     features = manifest.features
     tolerance = score_tolerance(manifest.target, reference, golden.values)
     findings: list[Finding] = []

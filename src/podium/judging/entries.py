@@ -2,7 +2,7 @@
 
 A log has everything that is known about a session: verdicts on pairs, marks on items, grades,
 verdicts on whole rankings, and undos. An undo is an entry too: it names the entry that no longer
-stands by its position in the log, and can itself be undone. `standing` returns what is left.
+stands by its position in the log, and can itself be undone. `active_entries` returns what is left.
 """
 
 from __future__ import annotations
@@ -276,3 +276,24 @@ def seconds_spent(log: Sequence[Entry], assessors: Iterable[str] | None = None) 
     """
     names = None if assessors is None else set(assessors)
     return sum(entry.seconds for entry in log if names is None or entry.assessor in names)
+
+
+def majority(outcomes: Iterable[Outcome]) -> Outcome:
+    """The majority outcome; if two are equally frequent, the side with more votes, or a tie.
+
+    Example:
+        >>> majority([Outcome.LEFT, Outcome.TIE, Outcome.TIE]).name
+        'TIE'
+        >>> majority([Outcome.LEFT, Outcome.RIGHT]).name
+        'TIE'
+    """
+    left = tie = right = 0
+    for outcome in outcomes:
+        left += outcome == Outcome.LEFT
+        tie += outcome == Outcome.TIE
+        right += outcome == Outcome.RIGHT
+    if left > right and left >= tie:
+        return Outcome.LEFT
+    if right > left and right >= tie:
+        return Outcome.RIGHT
+    return Outcome.TIE

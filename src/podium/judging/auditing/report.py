@@ -9,8 +9,7 @@ from html import escape
 from podium.judging.agreement.coefficients import Interval
 from podium.judging.auditing.audit import Audit
 from podium.reports.charts import COLORS, Line, line_chart
-from podium.reports.page import report_page
-from podium.reports.table import report_table
+from podium.reports.page import report_page, report_table
 
 _STYLE = ".answer { font-size: 20px; color: var(--ink); } li { margin: 4px 0; }"
 FIGURE_MEANINGS = {
