@@ -132,7 +132,7 @@ def renamed(table: pa.Table, rename: Mapping[str, str] | None) -> pa.Table:
 def _separated_table(
     source: str | os.PathLike[str], suffix: str, rename: Mapping[str, str] | None
 ) -> pa.Table | None:
-    """Read a table with a header line; None if the file is none, as qrels.tsv may be."""
+    """Read a table with a header line; None if it has no such line, as qrels.tsv may not."""
     if suffix not in _DELIMITERS:
         return None
     delimiter = _DELIMITERS[suffix]
@@ -159,7 +159,8 @@ def _columns(
         source = source if isinstance(source, Mapping) else source.to_dict()
         table = _nested_table(source, value_names[0], what)
     elif isinstance(source, Iterable) and not isinstance(source, bytes):
-        table = _tuple_table(list(source), value_names, what)
+        rows = list(source)
+        table = _tuple_table(rows, value_names, what) if rows else pa.table({})
     else:
         raise _not_readable(source, what)
     if not table.num_rows:
@@ -195,11 +196,11 @@ def _tuple_table(rows: list[Any], value_names: tuple[str, ...], what: str) -> pa
     """Read named tuples, or other objects with attributes of those names."""
     columns = {}
     for names in (QUERY_COLUMNS, DOCUMENT_COLUMNS, value_names):
-        name = next((name for name in names if rows and hasattr(rows[0], name)), None)
-        if rows and name is None:
+        name = next((name for name in names if hasattr(rows[0], name)), None)
+        if name is None:
             raise _not_readable(rows[0], what)
         try:
-            columns[name or names[0]] = [getattr(row, name or "") for row in rows]
+            columns[name] = [getattr(row, name) for row in rows]
         except AttributeError as error:
             raise DataError(
                 f"rows of the {what} are of different types ({error})", hint="Give one type."
