@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from html import escape
 from typing import NamedTuple, TypeAlias
@@ -69,6 +70,16 @@ class Cell(NamedTuple):
 
 
 Row: TypeAlias = Sequence[str | Cell]
+
+
+def interval_text(low: float, high: float, sign: str = "") -> str:
+    """The ends of an interval with four digits, with a plus before positive ones if it is the sign.
+
+    Example:
+        >>> interval_text(0.1, 0.25, "+"), interval_text(math.nan, math.nan)
+        ('+0.1000 to +0.2500', '-')
+    """
+    return "-" if math.isnan(low) else f"{low:{sign}.4f} to {high:{sign}.4f}"
 
 
 def report_table(headings: Row, rows: Sequence[Row], *, first: Collection[int] = ()) -> str:
