@@ -208,9 +208,9 @@ def cluster_interval(
 ) -> Interval:
     """A figure of some units, at most 1, with its interval from resampling their queries.
 
-    Judgments of one query are not independent. The bootstrap gives the standard error, and Student's
-    t the rest: quantiles of its samples would be too narrow with few queries. Where most samples
-    have no figure, or there are fewer than 10 queries, the ends are NaN.
+    Judgments of one query are not independent. The bootstrap gives the standard error, and
+    Student's t the rest: quantiles of its samples would be too narrow with few queries. Where most
+    samples have no figure, or there are fewer than 10 queries, the ends are NaN.
 
     Args:
         statistic: The figure of the units of these numbers; NaN if there is none.
