@@ -194,3 +194,21 @@ def test_warnings_are_in_the_terminal_the_pipe_json_markdown_and_html(tmp_path: 
     shown = " ".join(terminal.split())
     for warning in warnings:
         assert warning in shown
+
+
+def test_a_baseline_with_other_ids_is_named_in_every_output(folder: Path, tmp_path: Path) -> None:
+    """All but the documents of one query are unknown, so the gain is one of ids."""
+    lines = (folder / "weak.run").read_text().splitlines(keepends=True)
+    changed = [each if each.startswith("000 ") else each.replace(" d", " other-") for each in lines]
+    (tmp_path / "weak.run").write_text("".join(changed))
+    page, text = tmp_path / "report.html", tmp_path / "report.md"
+    arguments = ("compare", "truth.qrels", tmp_path / "weak.run", "strong.run")
+    require = ("--require", "nDCG@10 > baseline")
+    printed = podium(*arguments, *require, "-o", page, "-o", text)
+    written = podium(*arguments, *require, "--json")
+    assert (printed.returncode, written.returncode) == (1, 1)
+    reason = f"weak has no judged document among the first for {QUERIES - 1} of {QUERIES} queries"
+    (result,) = json.loads(written.stdout)["decision"]["results"]
+    assert reason in result["missing"]
+    for output in (printed.stderr.decode(), page.read_text(), text.read_text()):
+        assert reason in output

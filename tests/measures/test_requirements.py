@@ -264,6 +264,50 @@ def test_the_same_run_twice_is_not_inferior_with_enough_queries() -> None:
     assert not require(comparison, "P@1 >= baseline - 0.01", look="1/5").shown
 
 
+def test_fewer_queries_than_the_test_was_calibrated_for_show_nothing() -> None:
+    """However large the gain: benchmarks.statistics begins at five queries."""
+    others = {f"x{number}": 0 for number in range(9)}
+    for queries in (1, 4, 5):
+        truth = {f"q{number}": {"a": 1, **others} for number in range(queries)}
+        old = {query: {"a": 0.0, **dict.fromkeys(others, 1.0)} for query in truth}
+        new = {query: {"a": 2.0, **dict.fromkeys(others, 1.0)} for query in truth}
+        result = require(compare("RR", truth, {"old": old, "new": new}), "RR > baseline").results[0]
+        assert result.shown == (queries == 5)
+        if queries < 5:
+            assert (result.p_value, math.isnan(result.limit)) == (1.0, True)
+            assert result.missing == (
+                f"cannot be decided with fewer than 5 queries, there are {queries}"
+            )
+
+
+def test_most_queries_without_a_judged_document_show_nothing() -> None:
+    """Their documents may have other ids: such a baseline is easily beaten."""
+    truth = {f"q{number}": {"a": 1, "b": 0} for number in range(12)}
+    names = list(truth)
+    good = {query: {"a": 2.0, "b": 1.0} for query in truth}
+    kinds = {"kind": {query: "odd" if query in names[:6] else "even" for query in truth}}
+
+    def results(unknown: int, wish: str, judged: Any = truth) -> Any:
+        old = {query: {"x": 1.0} if query in names[:unknown] else good[query] for query in truth}
+        systems = {"old": old, "new": good}
+        return require(compare("RR", judged, systems), wish, properties=kinds).results
+
+    wish = "RR >= baseline - 0.4"
+    assert results(6, wish)[0].shown
+    (result,) = results(7, wish)
+    assert (result.shown, result.p_value, result.needed) == (False, 1.0, None)
+    assert result.uncovered in result.missing
+    assert "old has no judged document among the first for 7 of 12 queries" in result.uncovered
+    # The mean of the other system does not depend on the baseline.
+    assert results(7, "RR >= 0.4")[0].shown
+    # Each slice has its own queries.
+    by_kind = {each.slice_name: each for each in results(6, "RR > baseline in each kind")}
+    assert by_kind["kind=odd"].uncovered
+    assert not by_kind["kind=even"].uncovered
+    # Where only relevant documents were judged, such a query is one without a hit.
+    assert results(7, wish, {query: {"a": 1} for query in truth})[0].shown
+
+
 @pytest.mark.parametrize("queries", [5, 10, 20, 50, 200])
 def test_rare_losses_of_everything_pass_at_most_at_the_level(queries: int) -> None:
     """Exactly, by the binomial: each share q of queries is lost, and the margin is q."""

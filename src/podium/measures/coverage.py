@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from podium.errors import CoverageWarning, DataError
+from podium.kernels import Ints
 from podium.measures.compiled import Booleans
 from podium.measures.compiled.blocks import RankingPlan, blocks
 from podium.measures.conventions import Conventions
@@ -127,8 +128,7 @@ def coverage_of(
 
     The first documents are as many as the smallest cut-off of the measures, or ten.
     """
-    cut_offs = [each.cut_off for each in measures if each.cut_off is not None and each.cut_off >= 1]
-    depth = int(min(cut_offs, default=_DEPTH))
+    depth = _depth(measures)
     sizes = np.diff(inputs.offsets)
     answered = int(np.count_nonzero(sizes))
     shown = int(np.minimum(sizes, depth).sum())
@@ -137,12 +137,18 @@ def coverage_of(
     judged = shown
     if not (least >= 0 or (least < 0 and conventions.negative != "unjudged")):
         known = _known(inputs, conventions)
-        judged = shown if known.all() else _count_known(inputs, known, depth)
+        judged = shown if known.all() else int(_count_known(inputs, known, depth).sum())
     pool = inputs.judged_labels
     if pool is not inputs.labels or np.isnan(least):
         least = np.nan if pool is None else np.nanmin(pool, initial=np.inf)
     only = pool is not None and bool(len(pool)) and bool(least > 0)
     return RunCoverage(len(inputs.query_ids), answered, inputs.others, depth, shown, judged, only)
+
+
+def without_judged(inputs: Inputs, measure: Measure, conventions: Conventions) -> Booleans:
+    """For each query, whether it has documents, but no judged one among the first."""
+    counts = _count_known(inputs, _known(inputs, conventions), _depth([measure]))
+    return (np.diff(inputs.offsets) > 0) & (counts == 0)
 
 
 def check_coverage(
@@ -163,6 +169,12 @@ def check_coverage(
         warnings.warn(of + sentence, CoverageWarning, stacklevel=3)
 
 
+def _depth(measures: Sequence[Measure]) -> int:
+    """The smallest cut-off of the measures, or ten."""
+    cut_offs = [each.cut_off for each in measures if each.cut_off is not None and each.cut_off >= 1]
+    return int(min(cut_offs, default=_DEPTH))
+
+
 def _known(inputs: Inputs, conventions: Conventions) -> Booleans:
     """Whether each ranked row is judged, or is a document of some pair."""
     if inputs.labels is None:
@@ -176,20 +188,21 @@ def _known(inputs: Inputs, conventions: Conventions) -> Booleans:
     return known & (inputs.labels >= 0) if conventions.negative == "unjudged" else known
 
 
-def _count_known(inputs: Inputs, known: Booleans, depth: int) -> int:
+def _count_known(inputs: Inputs, known: Booleans, depth: int) -> Ints:
+    """Count the known ones among the first documents of each query."""
     by_score = replace(
         inputs, scores=comparable_scores(inputs.scores, "float64"), labels=None, judged_labels=None
     )
-    count = 0
+    counts = np.zeros(len(inputs.query_ids), np.int64)
     for block in blocks(
         RankingPlan(Conventions(), depth, False), by_score, 0, len(inputs.query_ids)
     ):
         first = np.minimum(block.kept, depth)
         ranks = np.arange(first.sum()) - np.repeat(np.cumsum(first) - first, first)
         rows = block.order[np.repeat(block.starts, first) + ranks]
-        begins = np.repeat(inputs.offsets[block.first : block.last], first)
-        count += int(np.count_nonzero(known[begins + rows]))
-    return count
+        queries = np.repeat(np.arange(block.first, block.last), first)
+        np.add.at(counts, queries, known[inputs.offsets[queries] + rows])
+    return counts
 
 
 def _example(inputs: Inputs | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -23,6 +23,8 @@ from podium.measures.comparison.slices import (
     slices_of,
 )
 from podium.measures.comparison.statistics import differences_of
+from podium.measures.compiled import Booleans
+from podium.measures.coverage import without_judged
 from podium.measures.names import parse_measure
 from podium.measures.registry import Measure
 
@@ -30,6 +32,8 @@ DECISION_HEADINGS = (
     "requirement", "system", "slice", "queries", "value", "limit", "p", "shown",
 )  # fmt: skip
 
+_FEWEST = 5
+"""With fewer queries it is not known how often requirements are shown falsely."""
 _LOOK = re.compile(r"\s*(\d{1,4})\s*/\s*(\d{1,4})\s*")
 _MOST_LOOKS = 1000
 
@@ -90,8 +94,9 @@ class RequirementResult:
             not matter.
         bound: What it must be shown to be beyond.
         limit: The end of the one-sided interval of ``value``, at the level of the test, which has
-            to be beyond the bound; NaN for a single query, and where one has most of the weight.
-        p_value: The p-value of the one-sided test.
+            to be beyond the bound; NaN where nothing can be tested: for fewer than 5 queries,
+            where one has most of the weight, and for ``uncovered`` ones.
+        p_value: The p-value of the one-sided test; 1 where nothing can be tested.
         unseen: The chance that losses which would bring ``value`` to the bound are in none of the
             queries, if such a query loses all that the baseline's best one has; the p-value is no
             smaller. Where it is not below the level, there are too few queries to decide.
@@ -102,6 +107,8 @@ class RequirementResult:
             queries would, because the mean is on the wrong side of the bound. Where there are as
             many, Holm's correction waits for a system with smaller p-values.
         level: The level of the test.
+        uncovered: Which run has no judged document among the first for most of the queries, in
+            words; empty if neither has so little coverage.
     """
 
     requirement: Requirement
@@ -117,6 +124,7 @@ class RequirementResult:
     shown: bool
     needed: int | None
     level: float
+    uncovered: str = ""
 
     def written(self, value: float) -> str:
         """A value as tables show it: differences with their sign."""
@@ -128,8 +136,14 @@ class RequirementResult:
         """What is missing, in words; empty if it is shown."""
         if self.shown:
             return ""
+        if self.uncovered:
+            return (
+                f"cannot be decided, as {self.uncovered}: compare the document ids, or judge more"
+            )
+        if self.queries < _FEWEST:
+            return f"cannot be decided with fewer than {_FEWEST} queries, there are {self.queries}"
         if math.isnan(self.limit):
-            return "a single query, or one with most of the weight, cannot show it"
+            return "queries of which one has most of the weight cannot show it"
         if self.needed is None:
             return "the mean is not beyond the bound: more queries alone will not show it"
         if self.needed <= self.queries:
@@ -231,7 +245,8 @@ def require(
 
     A requirement is not met until a one-sided test shows it, so a small or noisy comparison
     does not ship by default; the result says how many queries would be enough. So few that
-    the losses which matter may be in none of them show nothing, even of equal systems.
+    the losses which matter may be in none of them show nothing, even of equal systems, and nor do
+    fewer than 5, or runs with no judged document among the first for most of the queries.
 
     Args:
         comparison: The comparison.
@@ -289,7 +304,11 @@ def require(
         for part in chosen
     ]
     here = look.level(level)
-    results = [_tested(comparison, *test, level=here) for test in tests]
+    blank = _without_judged(comparison, parsed)
+    results = [
+        _testable(_tested(comparison, *test, level=here), *test[1:], comparison.baseline, blank)
+        for test in tests
+    ]
     corrected = _corrected_over_systems(results, comparison.systems[1:])
     final = tuple(
         _decided(result, p_value, here) for result, p_value in zip(results, corrected, strict=True)
@@ -396,6 +415,48 @@ def _tested(
         needed=queries_to_show(test, sign * requirement.offset, level / systems),
         level=level,
     )
+
+
+def _without_judged(
+    comparison: Comparison, requirements: Sequence[Requirement]
+) -> dict[tuple[Measure, str], Booleans]:
+    """For each measure and system, the queries whose first documents are all unjudged.
+
+    Where only relevant documents were judged, these are the queries without a hit.
+    """
+    source = comparison.source
+    if source is None:
+        return {}
+    return {
+        (measure, system): without_judged(inputs, measure, source.conventions)[source.keep]
+        for measure in {each.measure for each in requirements}
+        for system, inputs in zip(comparison.systems, source.inputs, strict=True)
+        if not comparison.coverage[system].only_relevant
+    }
+
+
+def _testable(
+    result: RequirementResult,
+    system: str,
+    part: Slice,
+    baseline: str,
+    blank: Mapping[tuple[Measure, str], Booleans],
+) -> RequirementResult:
+    """The result as it is, or one that shows nothing of too few or uncovered queries."""
+    requirement, uncovered = result.requirement, ""
+    for name in [baseline, system] if requirement.against_baseline else [system]:
+        if (requirement.measure, name) in blank:
+            count = int(blank[requirement.measure, name][part.members].sum())
+            if 2 * count > result.queries:
+                uncovered = (
+                    f"{name} has no judged document among the first for {count:,} of "
+                    f"{result.queries:,} queries"
+                )
+                break
+    if not uncovered and result.queries >= _FEWEST:
+        return result
+    needed = None if uncovered or result.needed is None else max(result.needed, _FEWEST)
+    return replace(result, limit=math.nan, p_value=1.0, needed=needed, uncovered=uncovered)
 
 
 def _decided(result: RequirementResult, p_value: float, level: float) -> RequirementResult:
