@@ -111,3 +111,15 @@ def test_what_is_refused(files, options, problem, monkeypatch):
     (files / "two.csv").write_text("query_id,words\nq1,1\nq1,2\n")
     message = fail("hybrid", "tune", "judged.qrels", "bm25.run", "dense.run", *options)
     assert problem in message
+
+
+@pytest.mark.parametrize("column", [0, 2])  # the ids of queries and of documents
+def test_a_list_that_matches_nothing_is_an_error_with_its_name(files, column):
+    lines = [each.split() for each in (files / "dense.run").read_text().splitlines()]
+    changed = [[*line[:column], f"x{line[column]}", *line[column + 1 :]] for line in lines]
+    (files / "other.run").write_text("".join(f"{' '.join(line)}\n" for line in changed))
+    lists = (files / "bm25.run", files / "other.run")
+    error = fail("hybrid", "tune", files / "judged.qrels", *lists, "-o", files / "h.toml")
+    assert "other: none of the" in error
+    assert "is judged" in error
+    assert not (files / "h.toml").exists()

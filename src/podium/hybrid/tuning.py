@@ -38,6 +38,7 @@ from podium.measures import Conventions, compare, require
 from podium.measures.comparison.decision import Decision
 from podium.measures.comparison.result import Comparison
 from podium.measures.comparison.statistics import Difference
+from podium.measures.coverage import check_coverage, coverage_of
 from podium.measures.evaluating import measure_all
 from podium.measures.inputs import Inputs, fixed, inputs_of
 from podium.measures.presets import resolve_measures
@@ -297,6 +298,12 @@ class JudgedLists:
             counts[f"preferences made labels of the top {k}"] = len(judgments.left)
             judgments = preference_judgments(judgments, k)
         rankings = {name: as_rankings(run) for name, run in runs.items()}
+        for name, run in rankings.items():
+            try:
+                alone = inputs_of(judgments, run)
+            except DataError as error:
+                raise error.at(name) from error
+            check_coverage(coverage_of(alone, [parsed], chosen), chosen, alone, name)
         lists = (*rankings, *(columns or {}))
         if len(lists) < least_lists or not rankings:
             raise ArgumentError(
