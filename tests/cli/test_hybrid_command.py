@@ -47,6 +47,7 @@ def test_tune_writes_a_fusion_and_reports(files):
 
     fused = files / "fused.run"
     succeed("hybrid", "rank", paths[0], *lists, "-o", fused)
+    assert fused.read_text().split()[5] == "hybrid"
     assert "nDCG@10" in succeed("evaluate", files / "judged.qrels", fused)
 
 

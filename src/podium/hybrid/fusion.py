@@ -207,12 +207,12 @@ class Fusion:
         stacked = stack_runs([as_rankings(runs[each]) for each in lists])
         documents = stacked.document_ids.to_pylist() if self.columns else []
         votes = np.empty((len(stacked.votes), len(self.lists)))
-        for at, name in enumerate(self.lists):
-            if name in self.columns:
-                values = (columns or {})[name]
+        for at, vote in enumerate(self.lists):
+            if vote in self.columns:
+                values = (columns or {})[vote]
                 votes[:, at] = [values.get(each, np.nan) for each in documents]
             else:
-                votes[:, at] = stacked.votes[:, lists.index(name)]
+                votes[:, at] = stacked.votes[:, lists.index(vote)]
         weights = None
         if self.per_query is not None:
             count = len(self.per_query.features)
