@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -83,7 +85,8 @@ def as_rankings(
     """Return rankings from a file, a dictionary, a table or named tuples.
 
     Files with the suffix ``.parquet`` are read as Parquet, ``.csv`` and ``.tsv`` as tables if their
-    first line names a column of query ids, and all others as TREC runs.
+    first line names a column of query ids, and all others as TREC runs. Rankings of a table have the
+    file's name without its suffix.
 
     Args:
         source: The rankings.
@@ -102,11 +105,14 @@ def as_rankings(
     if isinstance(source, str | os.PathLike):
         suffix = plain_suffix(source)
         if suffix == ".parquet":
-            return read_parquet(source, kind=Rankings, rename=_in_file(rename, source))
-        table = _separated_table(source, suffix, rename)
-        if table is None:
-            return read_run(source)
-        source = table
+            run = read_parquet(source, kind=Rankings, rename=_in_file(rename, source))
+        else:
+            table = _separated_table(source, suffix, rename)
+            if table is None:
+                return read_run(source)
+            run = as_rankings(table, rename=rename)
+        unnamed = run.name == Rankings.name
+        return replace(run, name=Path(source).name.rpartition(suffix)[0]) if unnamed else run
     return Rankings.from_columns(*_columns(source, _SCORE, "rankings", "scores", rename))
 
 
