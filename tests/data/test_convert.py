@@ -11,6 +11,7 @@ from podium.data import (
     Candidate,
     CandidateList,
     Dataset,
+    Judgments,
     ShardSet,
     read_letor,
     read_pairs,
@@ -25,6 +26,7 @@ from podium.data import (
 from podium.data import files as data_files
 from podium.data.conversion import convert, dataset_judgments
 from podium.data.format_registry import FORMATS, format_of
+from podium.data.sources import as_judgments
 from podium.errors import ArgumentError, DataError
 from tests.data.strategies import assert_same
 
@@ -50,6 +52,18 @@ def test_data_sets_go_round_through_every_format(source: Path, tmp_path: Path) -
     assert_same(read_letor(steps[-1]), DATA)
     assert_same(ShardSet.open(tmp_path / "set").load(), DATA)
     assert_same(read_parquet(tmp_path / "x.parquet", Dataset), DATA)
+
+
+def test_judgments_of_texts_are_written_as_parquet_by_the_name(tmp_path: Path) -> None:
+    source = tmp_path / "judged.json"
+    ratings = '[{"query": "red shoes", "ratings": [{"docId": "d", "rating": "2"}]}]'
+    source.write_text(f'{{"judgmentRatings": {ratings}}}')
+    with pytest.raises(DataError, match=r"first is 'red shoes'.*ends with \.parquet"):
+        convert(source, tmp_path / "judged.qrels", source_format="workbench")
+    convert(source, tmp_path / "judged.parquet", source_format="workbench")
+    judged = as_judgments(tmp_path / "judged.parquet")
+    assert isinstance(judged, Judgments)
+    assert (judged.query_ids.to_pylist(), judged.labels.tolist()) == (["red shoes"], [2.0])
 
 
 @pytest.mark.parametrize("name", ["qrels", "run", "pairs", "prefs"])

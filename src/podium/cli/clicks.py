@@ -305,7 +305,14 @@ def label_command(
     if plain_suffix(output) == ".parquet":
         write_parquet(judgments, output)
     else:
-        write_qrels(judgments, output)
+        try:
+            write_qrels(judgments, output)
+        except DataError as error:  # queries are texts where no file has their ids
+            raise DataError(
+                error.problem,
+                path=output,
+                hint="Give --topics, a file of ids and texts, or name a file that ends with .parquet.",
+            ) from error
     if table is not None:
         pq.write_table(labels.table, table)
     pairs = 0

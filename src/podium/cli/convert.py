@@ -11,8 +11,7 @@ from podium.cli.outputs import require_other_file
 from podium.cli.progress import byte_progress
 from podium.cli.reading import Reading, reads_data
 from podium.data import Dataset, Judgments
-from podium.data.conversion import convert, read_all
-from podium.data.format_registry import format_of
+from podium.data.conversion import convert, format_written, read_all
 from podium.data.preferences import PreferenceLevels, Preferences
 
 
@@ -52,7 +51,7 @@ def convert_command(
 
     require_other_file(target, source, reading.group)
     source_type = reading.format_of(source)
-    target_type = format_of(target, target_format)
+    target_type = format_written(target, target_format, source_type)
     if source_type.kind in (Preferences, PreferenceLevels) and target_type.kind is Judgments:
         # Imported here: few conversions need it.
         from podium.judging import preference_judgments

@@ -76,7 +76,7 @@ def convert(
         '1 0 a 2\n'
     """
     source_type = format_of(source, source_format)
-    target_type = format_of(target, target_format)
+    target_type = format_written(target, target_format, source_type)
     if change is not None and source_type.kind is not Dataset:
         raise ArgumentError(
             f"{source_type.name} is not a data set format", hint="Leave out change=."
@@ -104,6 +104,21 @@ def convert(
         if bridge is not None:
             content = bridge(content)
     target_type.write(content, target)
+
+
+def format_written(target: Source, name: str | None, source: Format) -> Format:
+    """Return the format to write: of what is not a data set, .parquet is its own kind of Parquet.
+
+    Example:
+        >>> format_written("judged.parquet", None, FORMATS["workbench"]).name
+        'qrels-parquet'
+    """
+    entry = format_of(target, name)
+    if name is None and entry.name == "parquet":
+        for other in FORMATS.values():
+            if other.kind is source.kind and other.name.endswith("-parquet"):
+                return other
+    return entry
 
 
 def dataset_blocks(

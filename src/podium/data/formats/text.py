@@ -191,10 +191,13 @@ def text_lines(columns: Sequence[Any]) -> bytes:
 
 def check_words(ids: Strings, what: str) -> None:
     """Reject ids that cannot be written to a white-space separated file."""
-    if ids.null_count or pc.any(pc.match_substring_regex(ids, r"^$|[\s\x00-\x20]")).as_py():
+    bad = pc.fill_null(pc.match_substring_regex(ids, r"^$|[\s\x00-\x20]"), True)
+    if pc.any(bad).as_py():
+        first = ids[pc.index(bad, True).as_py()].as_py() or ""
         raise DataError(
-            f"{what} are empty or contain white space, which this format does not allow",
-            hint="Write Parquet, or rename them.",
+            f"{what} are empty or contain white space, which this format does not allow: the first "
+            f"is {first[:80]!r}",
+            hint="Write Parquet, a file that ends with .parquet, or rename them.",
         )
 
 
