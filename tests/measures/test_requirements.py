@@ -52,6 +52,7 @@ def test_text_stands_for_a_requirement(text, measure, factor, offset, column, va
     [
         ("nDCG@10", "is not a requirement"),
         ("nDCG@10 >= baseline - 0.005 - 0.1", "is not a requirement"),
+        ("nDCG@10 => baseline", "'nDCG@10 => baseline' is not a requirement"),
         ("nDCG@10 >= __import__('os')", "is not a requirement"),
         ("nDCG@10 >= " + "1" * 1000, "is not a requirement"),
         ("nDCG@10 >= 1e999", "infinite"),

@@ -490,7 +490,7 @@ _SIGN = "[-+\u2212\u2013]"
 _PLAIN = str.maketrans({"\u2212": "-", "\u2013": "-", "\u2265": ">=", "\u2264": "<="})
 """Signs of a text processor, as they are typed."""
 _TEXT = re.compile(
-    r"\s*(?P<measure>[^<>\u2264\u2265]+?)\s*(?P<relation>[<>]=?|[\u2264\u2265])\s*"
+    r"\s*(?P<measure>[^<>\u2264\u2265]+?)(?<![=\s])\s*(?P<relation>[<>]=?|[\u2264\u2265])\s*"
     rf"(?:(?P<baseline>baseline)(?:\s*(?P<sign>{_SIGN})\s*(?P<offset>{_NUMBER})\s*(?P<percent>%)?)?"
     rf"|(?P<bound>{_SIGN}?{_NUMBER}))"
     r"(?:\s+in\s+(?:each\s+(?P<each>.+?)|(?P<column>[^=]+?)\s*=\s*(?P<value>.+?)))?\s*",
