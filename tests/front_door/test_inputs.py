@@ -15,6 +15,7 @@ import pytest
 import podium
 from podium.data.preferences import Preferences
 from podium.data.sources import as_judgments, as_rankings
+from podium.errors import DataError
 
 QRELS = {"q1": {"a": 2, "b": 0, "c": 1}, "q2": {"a": 1, "d": 3}}
 RUN = {"q1": {"b": 0.9, "a": 0.7, "x": 0.2}, "q2": {"a": 0.8, "d": 0.4}}
@@ -317,3 +318,38 @@ def test_sparse_columns() -> None:
     ranker = podium.LinearRanker().fit(frame, labels, qid=queries)
     sparse = frame.astype(pd.SparseDtype(float, 0.0))
     assert np.array_equal(ranker.predict(sparse), ranker.predict(frame))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("query_id;document_id;score\nq1;a;0.5\n", r"x.csv: .*separated by ';'.*by commas"),
+        ("search,sku,points\nq1,a,0.5\n", r"x.csv: .*query ids among: search, sku.*'query_id'\}"),
+        ("query_id,sku,score\nq1,a,0.5\n", r"x.csv: .*document ids.*'document_id'\}"),
+        ("query_id,doc,points\nq1,a,0.5\n", r"x.csv: .*scores among.*'score'\}"),
+        ('query_id,doc,score\nq1,a,"0,5"\n', r"x.csv: .*not numbers: the first is '0,5'"),
+        ("query_id,doc,score\n", r"x.csv: there are no rankings"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_named_with_what_to_do(
+    text: str, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text(text)
+    with pytest.raises(DataError, match=message):
+        as_rankings(path)
+
+
+def test_a_table_gives_its_run_the_files_name(tmp_path: Path) -> None:
+    for name in ("bm25.v2.csv", "bm25.v2.csv.gz"):
+        text = b"query_id,doc,score\nq1,a,1\n"
+        (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+        assert as_rankings(tmp_path / name).name == "bm25.v2"
+
+
+def test_judgments_and_runs_in_the_wrong_order_are_recognized(tmp_path: Path) -> None:
+    judged, run = qrels_file(tmp_path, "a.qrels"), run_file(tmp_path, "a.run")
+    with pytest.raises(DataError, match="looks like a run: judgments come first"):
+        as_judgments(run)
+    with pytest.raises(DataError, match="looks like judgments: they come first"):
+        as_rankings(judged)

@@ -28,6 +28,10 @@ _OPTIONS: tuple[tuple[str, str], ...] = (
     ),
     (r"Name the right column with rename=\{[^}]*\}", "Rename the column"),
     (
+        r"or rename it with rename=\{'its name': '(query|document|label|score)(?:_id)?'\}",
+        r"or give --\1-column",
+    ),
+    (
         r"cannot be inferred from its name\. Name it: ",
         "cannot be inferred from its name. Name it with --format (to read) or --to (to write): ",
     ),

@@ -75,7 +75,9 @@ def as_judgments(
         table = _separated_table(source, suffix, rename)
         if table is None:
             return read_qrels(source)
-        source = table
+        return Judgments.from_columns(
+            *_columns(table, _LABEL, "judgments", "labels", rename, source)
+        )
     return Judgments.from_columns(*_columns(source, _LABEL, "judgments", "labels", rename))
 
 
@@ -110,7 +112,8 @@ def as_rankings(
             table = _separated_table(source, suffix, rename)
             if table is None:
                 return read_run(source)
-            run = as_rankings(table, rename=rename)
+            columns = _columns(table, _SCORE, "rankings", "scores", rename, source)
+            run = Rankings.from_columns(*columns)
         unnamed = run.name == Rankings.name
         return replace(run, name=Path(source).name.rpartition(suffix)[0]) if unnamed else run
     return Rankings.from_columns(*_columns(source, _SCORE, "rankings", "scores", rename))
@@ -146,7 +149,13 @@ def _separated_table(
     names = [name.strip(b'" ') for name in first.split(delimiter.encode())]
     own = [column for column, name in (rename or {}).items() if name in _IDS]
     if not any(name.encode() in names for name in (*QUERY_COLUMNS, *own)):
-        return None
+        if len(first.split()) >= 4 or suffix == ".tsv":  # TREC's lines have as many columns
+            return None
+        table = read_table(source, delimiter=delimiter)
+        try:
+            first_column(table, QUERY_COLUMNS, "query ids")
+        except DataError as error:
+            raise _to_rename(error, "query_id").at(source) from error
     return read_table(source, delimiter=delimiter, strings=(*ID_COLUMNS, *own))
 
 
@@ -156,8 +165,12 @@ def _columns(
     what: str,
     values: str,
     rename: Mapping[str, str] | None,
+    path: str | os.PathLike[str] | None = None,
 ) -> list[Any]:
-    """Return three columns: query ids, document ids, and labels or scores."""
+    """Return three columns: query ids, document ids, and labels or scores; of a file with a path.
+
+    Errors of a file name it, and the option that names its columns.
+    """
     if is_frame(source):
         table = renamed(arrow_table(source), rename)
     elif isinstance(source, Mapping) or callable(getattr(source, "to_dict", None)):
@@ -170,13 +183,31 @@ def _columns(
     else:
         raise _not_readable(source, what)
     if not table.num_rows:
-        raise DataError(f"there are no {what}", hint="Give at least one row.")
-    column = first_column(table, value_names, values)
-    return [
-        first_column(table, QUERY_COLUMNS, "query ids"),
-        first_column(table, DOCUMENT_COLUMNS, "document ids"),
-        float_column(column, values),
-    ]
+        raise DataError(f"there are no {what}", path=path, hint="Give at least one row.")
+    columns = []
+    for names, meaning in (
+        (QUERY_COLUMNS, "query ids"),
+        (DOCUMENT_COLUMNS, "document ids"),
+        (value_names, values),
+    ):
+        try:
+            columns.append(first_column(table, names, meaning))
+        except DataError as error:
+            if path is None:
+                raise
+            raise _to_rename(error, names[0]).at(path) from error
+    if path is not None and pa.types.is_string(columns[2].type):
+        raise DataError(
+            f"the {values} are not numbers: the first is {columns[2][0].as_py()!r}",
+            path=path,
+            hint="Write numbers with a decimal point, and nothing else in their column.",
+        )
+    return [*columns[:2], float_column(columns[2], values)]
+
+
+def _to_rename(error: DataError, name: str) -> DataError:
+    hint = f"{error.hint.removesuffix('.')}, or rename it with rename={{'its name': {name!r}}}."
+    return DataError(error.problem, hint=hint)
 
 
 def _nested_table(source: Mapping[Any, Any], value_name: str, what: str) -> pa.Table:

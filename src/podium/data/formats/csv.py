@@ -48,6 +48,13 @@ def read_table(
             # An id may be "NA" or "null": of strings, only empty ones are missing.
             convert_options=pa_csv.ConvertOptions(column_types=dict.fromkeys(strings, pa.string())),
         )
+        names = table.column_names
+        if len(names) == 1 and ";" in names[0]:
+            raise DataError(
+                f"has columns that are separated by ';': {names[0][:80]!r}",
+                path=source_name(source),
+                hint=f"Separate them by {'tabs' if delimiter == chr(9) else 'commas'}.",
+            )
         return _with_missing(table)
     except pa.ArrowException as error:
         message = " ".join(str(error).split())[:200]
