@@ -47,6 +47,14 @@ _MakeValues = Callable[[Bytes, Ints, list[Strings], str], NDArray[Any]]
 _Table = TypeVar("_Table", Judgments, Rankings, Preferences, PreferenceLevels)
 
 
+_QRELS, _RUN = "topic iteration document label", "topic Q0 document rank score tag"
+_HINTS = {
+    (_QRELS, 6): "This looks like a run: judgments come first, then runs.",
+    (_RUN, 4): "This looks like judgments: they come first, then runs.",
+}
+"""What a line that has as many words looks like."""
+
+
 def read_qrels(source: Source, *, progress: Reporter | None = None) -> Judgments:
     r"""Read TREC qrels.
 
@@ -55,9 +63,8 @@ def read_qrels(source: Source, *, progress: Reporter | None = None) -> Judgments
         >>> read_qrels(io.BytesIO(b"q1 0 a 2\nq1 0 b 0\n")).labels.tolist()
         [2.0, 0.0]
     """
-    layout = "topic iteration document label"
     labels_of = partial(_numbers, column=3, what="label", dtype=np.float32)
-    topics, documents, labels = _read(source, layout, (0, 2), labels_of, progress)
+    topics, documents, labels = _read(source, _QRELS, (0, 2), labels_of, progress)
     return _named(source, lambda: Judgments.from_columns(topics, documents, labels))
 
 
@@ -82,9 +89,8 @@ def read_run(source: Source, *, progress: Reporter | None = None) -> Rankings:
         >>> run.name, run.scores.tolist()
         ('bm25', [7.5, 3.0])
     """
-    layout = "topic Q0 document rank score tag"
     scores_of = partial(_numbers, column=4, what="score")
-    topics, documents, tags, scores = _read(source, layout, (0, 2, 5), scores_of, progress)
+    topics, documents, tags, scores = _read(source, _RUN, (0, 2, 5), scores_of, progress)
     name = tags[0].as_py()
     return _named(source, lambda: Rankings.from_columns(topics, documents, scores, name=name))
 
@@ -204,7 +210,7 @@ def _read(
                 f"{start!r} does not have the {len(names)} columns '{layout}'",
                 path=name,
                 line=count_lines(chunk, bad) + 1,
-                hint="Fix the line, or name the right format.",
+                hint=_HINTS.get((layout, len(start.split())), "Fix the line, or name the format."),
             )
         spans = spans[:rows]
         strings = [
