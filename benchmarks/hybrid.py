@@ -30,6 +30,8 @@ from studies.study import RESULTS, Setup, run_study
 BUILD = Path("build")
 _DATA = Path("../shared/data")
 _DOCUMENTS = 20
+_FEW = 20
+"""Fewer samples show the means of prices only."""
 
 _Dicts = dict[str, dict[str, float]]
 
@@ -68,7 +70,7 @@ def gain_rows(report: Report, quick: bool) -> None:
 
 def requirement_rows(report: Report, quick: bool) -> None:
     """Draw queries from a collection, and look on all of it whether what ships keeps its word."""
-    queries, sample, splits, level = 4000, 400, 20 if quick else 1000, 0.05
+    queries, sample, splits, level = 4000, 400, 8 if quick else 1000, 0.05
     rng = np.random.default_rng(0)
     labels = rng.choice(4, (queries, _DOCUMENTS), p=(0.6, 0.2, 0.15, 0.05))
     scores = 1.2 * labels + rng.normal(size=labels.shape)
@@ -162,14 +164,14 @@ def _price_row(
         f"{name}: {reported:+.4f} nDCG@10 reported, {row:+.4f} in the chosen row, "
         f"{np.mean(after):+.4f} on new queries"
     )
-    report.check(
-        f"{name}, too good by", float(reported - np.mean(after)), 0.001 + 2.33 * error, False, ""
-    )
+    if len(after) >= _FEW:
+        most = 0.001 + 2.33 * error
+        report.check(f"{name}, too good by", float(reported - np.mean(after)), most, False, "")
 
 
 def interval_rows(report: Report, quick: bool) -> None:
     """Draw queries from collections, and look how often intervals have the gain on new queries."""
-    samples, new = (2, 200) if quick else (200, 2000)
+    samples, new = (1, 200) if quick else (200, 2000)
     settings = {
         "uneven": ((1.3, 0.6), 50, "normal"), "20 queries": ((1.3, 0.6), 20, "normal"),
         "200 queries": ((1.3, 0.6), 200, "normal"), "flat": ((1.0, 1.0), 50, "shared"),
