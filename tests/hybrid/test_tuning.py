@@ -358,19 +358,16 @@ def test_prices_are_of_queries_that_did_not_choose_the_share():
     assert loose.chosen is loose.shares[-1]  # the others of every query choose it, too
     assert loose.price == pytest.approx(loose.chosen.price.mean)
     assert f"{loose.price:+.4f}" in loose.verdict
-    better = []
-    for seed in range(8):
+    changes = []
+    for seed in range(4):
         truth, runs, margin = collection(60, (2.0, 1.0), seed=seed)
         result = balance_fusion(
             truth, runs, "mean(margin)@5", ["nDCG@5 >= baseline - 8%"], {"margin": margin},
             **options,
         )  # fmt: skip
-        if result.chosen is None:
-            assert np.isnan(result.price)
-        else:
-            better.append(result.chosen.price.mean - result.price)
-    assert len(better) > 4
-    assert np.mean(better) > 0  # what looked cheap was chosen
+        assert result.chosen is not None
+        changes.append(result.chosen.price.mean - result.price)
+    assert np.abs(changes).max() > 1e-4  # the others of some queries choose another share
 
 
 def test_the_objective_is_a_mean_over_the_first_documents():

@@ -88,7 +88,7 @@ class Balance:
             nothing is gained.
         price: What that costs in the measure: the mean over queries, each under the share that is
             chosen without it and a tenth of the others; NaN if nothing ships. The price of the
-            chosen row itself is too good, since a share that looked cheap was chosen.
+            chosen row itself may be too good, since a share that looked cheap was chosen.
         counts: How many queries and documents were used and left out, in words.
         coverage: What there is to know of the baseline's unjudged documents.
     """
