@@ -73,7 +73,8 @@ def fast_total(values):
     return result
 
 if __name__ == "__main__":
-    print(total(np.arange(5.0)), fast_total(np.arange(5.0)), sum(total.compiled.stats.cache_hits.values()))
+    hits = sum(total.compiled.stats.cache_hits.values())
+    print(total(np.arange(5.0)), fast_total(np.arange(5.0)), hits)
 """
 
 

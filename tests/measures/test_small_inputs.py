@@ -9,7 +9,6 @@ import pytest
 
 from podium import kernels
 from podium.data import read_qrels, read_run
-from podium.data.preferences import Preferences
 from podium.measures import compare, evaluate
 from podium.measures.presets import conventions_named
 from podium.measures.registry import Measure, measure_definitions
@@ -20,7 +19,7 @@ LABELS: dict[str, Callable[[np.random.Generator], Any]] = {
     "grades": lambda random: random.integers(0, 5, ROWS).astype(float),
     "fractions": lambda random: np.round(4 * random.random(ROWS), 2),
     "a full order": lambda random: 2.0 * random.permutation(ROWS),
-    "nothing relevant": lambda random: np.zeros(ROWS),
+    "nothing relevant": lambda _random: np.zeros(ROWS),
 }
 OWN = [
     Measure(each.name)
@@ -70,9 +69,11 @@ def test_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def values() -> bytes:
         judged = read_qrels(io.BytesIO(qrels.encode()))
-        runs = [read_run(io.BytesIO(lines)) for lines in (one, other)]
-        comparison = compare(["nDCG@5", "AP"], judged, *runs, conventions="trec_eval")
-        differences = comparison.outcomes()[0].coherence.differences
-        return runs[0].scores.tobytes() + differences.tobytes() + repr(comparison.values).encode()
+        runs = {tag: read_run(io.BytesIO(lines)) for tag, lines in (("a", one), ("b", other))}
+        comparison = compare("nDCG@5", judged, runs, conventions="trec_eval")
+        coherence = comparison.against_baseline["nDCG@5"]["b"].coherence
+        assert coherence is not None
+        values = comparison.values["nDCG@5"].tobytes() + coherence.differences.tobytes()
+        return runs["a"].scores.tobytes() + values
 
     assert same_both_ways(monkeypatch, values)

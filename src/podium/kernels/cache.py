@@ -1,4 +1,4 @@
-"""What Numba does for kernels, and the guard that keeps compiled code on disk from going out of date.
+"""What Numba does for kernels, and what keeps compiled code on disk from going out of date.
 
 Numba recompiles a cached function if its file has changed, but functions of other files that it
 calls are compiled into it, and Numba does not notice changes there. So the cache key contains a

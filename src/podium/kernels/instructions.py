@@ -1,4 +1,4 @@
-"""The machine instructions that compiled code has for the functions of ``podium.kernels.intrinsics``."""
+"""What compiled code has for the functions of ``podium.kernels.intrinsics``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _types: Any = types  # Numba's stubs leave it untyped
 
 @type_callable(eight_bytes)
 def _eight_bytes_type(_context: Any) -> Any:
-    return lambda text, start: _types.uint64(text, _types.intp)
+    return lambda text, _start: _types.uint64(text, _types.intp)
 
 
 @lower_builtin(eight_bytes, _types.Array, _types.Integer)
@@ -28,7 +28,7 @@ def _eight_bytes(context: Any, builder: Any, signature: Any, arguments: Any) -> 
 
 @type_callable(trailing_zeros)
 def _trailing_zeros_type(_context: Any) -> Any:
-    return lambda word: _types.int64(_types.uint64)
+    return lambda _word: _types.int64(_types.uint64)
 
 
 @lower_builtin(trailing_zeros, _types.Integer)

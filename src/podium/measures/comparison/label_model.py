@@ -143,7 +143,9 @@ class LabelModel:
             count: How many levels there are.
             queries: How many queries there are.
         """
-        from scipy.special import expit  # imported here: it takes as long as all else that an evaluation loads
+        from scipy.special import (
+            expit,
+        )  # takes as long to import as all of an evaluation
 
         document, step = np.nonzero(levels[:, None] >= np.arange(count - 1))
         better = (levels[document] > step).astype(np.float64)

@@ -218,4 +218,3 @@ def _writes_text(function: Callable[..., Any]) -> bool:
         or instruction.argval in ("str", "repr", "format")
         for instruction in dis.get_instructions(function)
     )
-
