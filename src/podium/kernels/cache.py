@@ -17,7 +17,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 import numba
 import numpy as np
@@ -78,7 +78,7 @@ def _ingredients_digest(function: FunctionType) -> str:
             if isinstance(value, Dispatcher):
                 waiting.append(value.py_func)
             elif isinstance(value, Kernel):
-                waiting.append(value.function)
+                waiting.append(cast(FunctionType, value.function))
             elif isinstance(value, type):
                 files.add(_file_of_class(value))
             elif isinstance(value, np.ndarray):

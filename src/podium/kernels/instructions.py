@@ -10,7 +10,8 @@ from numba.extending import lower_builtin, type_callable
 
 from podium.kernels.intrinsics import borrow, eight_bytes, prefetch, trailing_zeros
 
-_types: Any = types  # Numba's stubs leave it untyped
+_types: Any = types  # Numba's stubs leave them untyped
+_lower: Any = lower_builtin
 
 
 @type_callable(eight_bytes)
@@ -18,7 +19,6 @@ def _eight_bytes_type(_context: Any) -> Any:
     return lambda text, _start: _types.uint64(text, _types.intp)
 
 
-@lower_builtin(eight_bytes, _types.Array, _types.Integer)
 def _eight_bytes(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
     word = context.get_value_type(_types.uint64)
@@ -31,7 +31,6 @@ def _trailing_zeros_type(_context: Any) -> Any:
     return lambda _word: _types.int64(_types.uint64)
 
 
-@lower_builtin(trailing_zeros, _types.Integer)
 def _trailing_zeros(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
     never_zero = context.get_constant(_types.boolean, True)
     return builder.cttz(arguments[0], builder.trunc(never_zero, never_zero.type))
@@ -42,7 +41,6 @@ def _prefetch_type(_context: Any) -> Any:
     return lambda _array, _index: _types.void(_array, _types.intp)
 
 
-@lower_builtin(prefetch, _types.Array, _types.Integer)
 def _prefetch(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     entries = context.make_array(signature.args[0])(context, builder, arguments[0])
     byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
@@ -59,7 +57,6 @@ def _borrow_type(_context: Any) -> Any:
     return lambda value: value(value)
 
 
-@lower_builtin(borrow, _types.Any)
 def _borrow(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     def uncounted(kind: Any, held: Any) -> Any:
         if isinstance(kind, _types.Array):
@@ -74,3 +71,9 @@ def _borrow(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return held
 
     return uncounted(signature.args[0], arguments[0])
+
+
+_lower(eight_bytes, _types.Array, _types.Integer)(_eight_bytes)
+_lower(trailing_zeros, _types.Integer)(_trailing_zeros)
+_lower(prefetch, _types.Array, _types.Integer)(_prefetch)
+_lower(borrow, _types.Any)(_borrow)

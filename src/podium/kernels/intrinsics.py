@@ -43,4 +43,4 @@ def borrow(value: _Value) -> _Value:
     numbers Numba makes float32 a double, and NumPy would stay in single precision.
     """
     is_single = isinstance(value, np.ndarray) and value.dtype == np.float32
-    return value.astype(np.float64) if is_single else value  # type: ignore[attr-defined, return-value]
+    return value.astype(np.float64) if is_single else value  # type: ignore[attr-defined]

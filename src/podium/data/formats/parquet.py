@@ -26,11 +26,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from podium.data.arrow_arrays import to_arrow
 from podium.data.dataset import Dataset
 from podium.data.definitions_hash import checked_hash
 from podium.data.files import Source, is_compressed, open_write, source_name
 from podium.data.formats.parquet_file import open_parquet
+from podium.data.frames import to_arrow
 from podium.data.grouping import Grouping, Strings, as_strings, group_rows
 from podium.data.judged import Judgments, Rankings
 from podium.data.preferences import PreferenceLevels, Preferences

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from podium.data import Dataset, Judgments, Rankings
-from podium.data.arrow_arrays import to_arrow
+from podium.data.frames import to_arrow
 from podium.data.preferences import Preferences
 from podium.data.query_weights import QueryWeights, query_weights
 from podium.data.seeds import checked_seed
