@@ -78,7 +78,13 @@ class Kernel:
             if self._read > SMALL:
                 return self.compiled(*arguments)
         with np.errstate(all="ignore"):  # wrap around and divide by zero as compiled code does
-            return self.function(*arguments)
+            try:
+                return self.function(*arguments)
+            except (ArithmeticError, ValueError):
+                # Python's own numbers raise where compiled code goes on with infinities and NaN.
+                if PLAIN:
+                    raise
+        return self.compiled(*arguments)
 
 
 class _Inner(Kernel):
