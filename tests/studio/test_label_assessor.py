@@ -15,19 +15,22 @@ from podium.data import Candidate, CandidateList, read_qrels, write_qrels
 from podium.data.json_lines import json_line
 from podium.judging.entries import GRADES
 from podium.judging.models.answer_log import read_answers
+from podium.studio.accounts.service import sign_in
 from podium.studio.errors import RefusedError
 from podium.studio.judging.unit_of_work import LeasedTask
 from podium.studio.models import assessors
 from podium.studio.models.assessors import MOST_MODELS, LabelSettings
+from podium.studio.models.labels import FileLabels
 from podium.studio.projects.service import add_queries
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.tables import LogEntry
+from podium.studio.web.access import COOKIE
 from tests.cli.run_podium import succeed
 from tests.data.shared_files import shared
 from tests.studio.databases import BOTH
 from tests.studio.factories import make_people, make_project
-from tests.studio.http_client import program, row_of
+from tests.studio.http_client import Browser, program, row_of
 from tests.studio.judging_helpers import Judges, queries_of
 from tests.studio.server import serving
 from tests.studio.test_models import Manager, judge
@@ -43,7 +46,7 @@ def settings(database, tmp_path):
 class Reader(Manager):
     """A manager who adds labels."""
 
-    def add(self, labels, **wanted):
+    def add_labels(self, labels, **wanted):
         asked = LabelSettings(labels=labels, **wanted)
         return in_transaction(self.engine, lambda c: assessors.add_labels(c, self.who, asked))
 
@@ -87,7 +90,9 @@ def test_clicks_of_the_sample_are_audited_as_on_the_command_line(
     text = (folder / "clicks.qrels").read_text()
     shown = read_qrels(folder / "clicks.qrels")
     people = make_people(engine, 4)
-    project = make_project(engine, people, queries=0, mode="grades", overlap_share=1.0)
+    project = make_project(
+        engine, people, queries=0, mode="grades", overlap_share=1.0, overlap_assessors=3
+    )
     keys = set(
         zip(shown.query_id_of_row().to_pylist(), shown.document_ids.to_pylist(), strict=True)
     )
@@ -113,7 +118,7 @@ def test_clicks_of_the_sample_are_audited_as_on_the_command_line(
             choice = GRADES[own[unit]]
             _, given = service.answer(row, who, given.token, choice, seconds=2.0, tab="t")
     reader = Reader(engine, settings, project)
-    clicks = reader.add(text)
+    clicks = reader.add_labels(text)
     result = reader.run(clicks).result
     both = keys & truth.keys()
     queries = set(lists)
@@ -157,7 +162,7 @@ def test_pairs_and_what_is_left_to_people(engine, settings):
     }
     undecided = json.dumps({"query": "q0", "documents": ["d02", "d00"], "better": 0.6})
     reader = Reader(engine, settings, project)
-    clicks = reader.add(qrels(labels) + "\n" + undecided, model="shop-clicks")
+    clicks = reader.add_labels(qrels(labels) + "\n" + undecided, model="shop-clicks")
     before = queries_of(engine, project)
     pairs = {
         query.name: {
@@ -188,7 +193,7 @@ def test_pairs_and_what_is_left_to_people(engine, settings):
     assert reader.run(clicks).result["judgments"] == 0
     assert reader.spending(clicks).answers == len(asked)
     # As a whole: what is decided and what is not comes to an end.
-    whole = reader.add(qrels({("q0", f"d{n:02}"): 9 - n for n in range(4)}), scope="all")
+    whole = reader.add_labels(qrels({("q0", f"d{n:02}"): 9 - n for n in range(4)}), scope="all")
     assert reader.run(whole).state == "done"
     top = read_qrels(reader.export(content="labels", format="qrels", model=whole.id))
     best = dict(zip(top.document_ids.to_pylist(), top.labels.tolist(), strict=True))
@@ -213,7 +218,7 @@ def test_pairs_and_what_is_left_to_people(engine, settings):
 def test_hostile_files_are_refused(engine, settings, labels, problem):
     reader = Reader(engine, settings, make_project(engine, make_people(engine, 1)))
     with pytest.raises(RefusedError, match=problem.replace("line ", "file, line ")) as refused:
-        reader.add(labels)
+        reader.add_labels(labels)
     assert len(str(refused.value)) < 400
 
 
@@ -222,18 +227,18 @@ def test_what_else_cannot_be_added(engine, settings):
     graded = Reader(engine, settings, make_project(engine, people, mode="grades"))
     for wrong in ("q0 0 d00 0.5\n", "q0 0 d00 5\n", "q0 0 d00 -1\n"):
         with pytest.raises(RefusedError, match="grades are 0 to 4"):
-            graded.add(wrong)
+            graded.add_labels(wrong)
     rankings = Reader(engine, settings, make_project(engine, people, mode="rankings"))
     with pytest.raises(RefusedError, match="not rankings"):
-        rankings.add("q0 0 d00 1\n")
+        rankings.add_labels("q0 0 d00 1\n")
     reader = Reader(engine, settings, make_project(engine, people))
-    for wrong in ({"labels": ""}, {"labels": "q" * (2**20 + 1)}, {"labels": "q", "model": "a b"}):
+    for wrong in ({"labels": ""}, {"labels": "q" * (2**20 + 1)}, {"model": "a b"}):
         with pytest.raises(ValidationError):
-            reader.add(**wrong)
+            reader.add_labels(**{"labels": "q0 0 d00 1", **wrong})
     for _ in range(MOST_MODELS):
-        reader.add("q0 0 d00 1\n")
+        reader.add_labels("q0 0 d00 1\n")
     with pytest.raises(RefusedError, match="at most"):
-        reader.add("q0 0 d00 1\n")
+        reader.add_labels("q0 0 d00 1\n")
 
 
 def test_labels_by_the_api_and_the_page(engine, settings):
@@ -258,6 +263,26 @@ def test_labels_by_the_api_and_the_page(engine, settings):
             assert page.status_code == 200
             assert "clicks" in page.text
             assert 'action="/projects/1/models/1/budget"' not in page.text
+        with Browser(address) as browser:
+            browser.cookies.set(COOKIE, in_transaction(engine, lambda c: sign_in(c, ann, 1)).secret)
+            files = {
+                "labels_file": ("c.qrels", b"q0 0 d00 1\nq0 0 d01 0"),  # without a last newline
+                "undecided_file": ("u.jsonl", b'{"query": "q0", "documents": ["d00", "d01"]}\n'),
+            }
+            form = f"/projects/{project}/models/labels"
+            done = browser.submit(form, {"model": "shop", "scope": "judged"}, files)
+            assert done.status_code == 303
+            number = int(done.headers["location"].rpartition("/")[2])
+            row = reading(engine, lambda c: assessors.model_row(c, project, number))
+            assert FileLabels(row.rubric).outcome("q0", "d00", "d01") is None
+            for content, problem in (
+                (b"q" * (2**20 + 1), "too large"),
+                (b"\xff", "not UTF-8"),
+                (b"q0 0 d00", "the file, line 1"),
+            ):
+                refused = browser.submit(form, {"model": "shop"}, {"labels_file": ("c", content)})
+                assert refused.status_code in (413, 422)
+                assert problem in refused.text
         with program(engine, address, bob) as assessor:
             sent = assessor.post(f"{base}/labels", json={"labels": "q0 0 d00 1\n"})
             assert sent.status_code == 403
