@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -248,9 +249,20 @@ def _write(values: Mapping[str, Any], setup: Setup, _images: Path) -> Written:
             "of a column).\n",
             table(("log", "bias can be learned", *WAYS, "auto chose"), _rows(cells, measure)),
         ]
-    every = len(parts(setup))
-    partial = [] if len(cells) == every else [f"{len(cells)} of {every} logs have run.\n"]
+    every = parts(setup)
+    partial = [] if len(cells) == len(every) else [_not_run(every, cells)]
     return Written([], ["## In short\n", *partial, *_summary(cells), *sections])
+
+
+def _not_run(every: Sequence[Part], cells: Mapping[str, Any]) -> str:
+    """Return how many logs of each collection have run."""
+    collections = Counter((part.name.split(", ")[0], part.name.split(", ")[-1]) for part in every)
+    run = Counter((name.split(", ")[0], name.split(", ")[-1]) for name in cells)
+    shares = "; ".join(
+        f"{name}, {searches}: {run[name, searches]} of {count}"
+        for (name, searches), count in collections.items()
+    )
+    return f"{len(cells)} of {len(every)} logs have run ({shares}).\n"
 
 
 def _rows(cells: Mapping[str, Any], measure: str) -> list[list[str]]:
