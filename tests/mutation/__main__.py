@@ -12,7 +12,7 @@ from collections import defaultdict
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.mutation.coverage_map import TestFile, measured, test_files
+from tests.mutation.coverage_map import MappedFile, measured, test_files
 from tests.mutation.forks import Host, Tree, one_at_a_time, preload
 from tests.mutation.operators import Mutant
 from tests.mutation.results import Outcome, Results, report_survivors, table
@@ -46,10 +46,16 @@ def main() -> int:
                 ending.callback(host.close)
             print(f"{area}{' (plain Python)' if plain else ''}", flush=True)
             maps = list(measured(files, plain, asked.slow, hosts))
+            loaded = sorted({name for each in maps for name in each.loaded})
+            for _, host in hosts:
+                host.ask(load=loaded)
+            for _, host in hosts:
+                host.answered(_LOADING)
             trusted: set[str] = set()
             for module in members:
                 outcomes[module] = _measure(module, asked, maps, hosts, trusted)
-                report_survivors(module, outcomes[module], asked.survivors)
+                if outcomes[module]:
+                    report_survivors(module, outcomes[module], asked.survivors)
         left.append(_left_out(area, maps))
         print(f"{left[-1]}; {time.monotonic() - started:.0f} s in all", flush=True)
     print("\n".join([table(outcomes), *left]))
@@ -59,7 +65,7 @@ def main() -> int:
 def _measure(
     module: Module,
     asked: argparse.Namespace,
-    maps: list[TestFile],
+    maps: list[MappedFile],
     hosts: list[tuple[Tree, Host]],
     trusted: set[str],
 ) -> list[Outcome]:
@@ -97,7 +103,7 @@ def _measure(
     return [outcome for outcome in found.values() if outcome is not None]
 
 
-def _left_out(area: str, maps: list[TestFile]) -> str:
+def _left_out(area: str, maps: list[MappedFile]) -> str:
     """A line about the tests of an area that no mutant is run against."""
     count = {why: [t for each in maps for t in each.left.get(why, ())] for why in _REASONS}
     failed = "".join(f"\n  fails without a mutant: {test}" for test in count["failed"])
@@ -105,6 +111,7 @@ def _left_out(area: str, maps: list[TestFile]) -> str:
     return f"{area}: {sum(len(each.lines) for each in maps)} tests; left out: {numbers}{failed}"
 
 
+_LOADING = 600.0  # seconds, on a machine with other work
 _REASONS = ("failed", "skipped", "slow")
 
 
@@ -118,7 +125,7 @@ def _sample(module: Module, count: int, seed: int) -> list[Mutant]:
     )
 
 
-def _plan(mutant: Mutant, maps: list[TestFile], budget: float) -> Plan:
+def _plan(mutant: Mutant, maps: list[MappedFile], budget: float) -> Plan:
     """The tests to run for a mutant, a file after the other, the quickest first.
 
     Lines that run only when the module is loaded belong to no test: for these, the tests that reach
@@ -148,7 +155,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="which mutants the sample has")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--nice", type=int, default=10, help="how far to give way to other work")
-    parser.add_argument("--budget", type=float, default=10.0, help="seconds of tests per mutant")
+    parser.add_argument(
+        "--budget", type=float, default=10.0, help="seconds of processor time per mutant"
+    )
     parser.add_argument("--slow", action="store_true", help="run the slow tests too")
     parser.add_argument("--survivors", type=Path, help="a folder for each module's survivors")
     return parser.parse_args()

@@ -16,15 +16,16 @@ _LONGEST = 900
 
 
 @dataclass
-class TestFile:
+class MappedFile:
     """The tests of a file that pass.
 
     Attributes:
         path: The file, or a folder of the package whose docstrings have examples.
-        seconds: How long each test takes.
+        seconds: The processor time that each test takes.
         lines: The lines of source files that each test reaches.
         read: The files that were loaded, of the package and of the tests, with their digests.
         left: The tests that are left out, by the reason: "failed", "skipped" or "slow".
+        loaded: Modules that the tests load while they run.
     """
 
     path: str
@@ -32,6 +33,7 @@ class TestFile:
     lines: dict[str, dict[str, list[int]]] = field(default_factory=dict)
     read: dict[str, str] = field(default_factory=dict)
     left: dict[str, list[str]] = field(default_factory=dict)
+    loaded: list[str] = field(default_factory=list)
 
     def reaching(self, file: str, first: int, last: int) -> list[str]:
         """The tests that reach one of the lines of a source file."""
@@ -68,7 +70,7 @@ def test_files(places: Iterable[str]) -> list[str]:
 
 def measured(
     files: list[str], plain: bool, slow: bool, hosts: list[tuple[Tree, Host]]
-) -> Iterator[TestFile]:
+) -> Iterator[MappedFile]:
     """The map of each test file, from the disk where it was measured before."""
     waiting = []
     for file in files:
@@ -84,7 +86,7 @@ def measured(
         if answer["how"] == "died":
             raise SystemExit(f"The tests of {file} ended their process: see {tree.root}/log.txt")
         result = answer.get("result") or {"left": {"slow": [file]}}  # tests that take too long
-        found = TestFile(file, **result)
+        found = MappedFile(file, **result)
         if not found.read:
             found.read = _digests([file])
         path = _kept(file, plain, slow)
@@ -98,11 +100,11 @@ def _kept(file: str, plain: bool, slow: bool) -> Path:
     return BUILD / "map" / f"{name}{'-plain' * plain}{'-slow' * slow}.json"
 
 
-def _still_true(kept: Path) -> TestFile | None:
+def _still_true(kept: Path) -> MappedFile | None:
     """A map from the disk, if nothing that its tests read has changed since."""
     if not kept.exists():
         return None
-    found = TestFile(**json.loads(kept.read_text()))
+    found = MappedFile(**json.loads(kept.read_text()))
     return found if found.read == _digests(found.read) else None
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.mutation.coverage_map import TestFile
+from tests.mutation.coverage_map import MappedFile
 from tests.mutation.forks import BUILD
 from tests.mutation.operators import Mutant
 from tests.mutation.targets import GOAL, Module
@@ -39,7 +39,7 @@ class Outcome:
 class Results:
     """Outcomes on disk, a line each, so that a run that was stopped goes on where it was."""
 
-    def __init__(self, maps: list[TestFile], plain: bool, slow: bool, budget: float) -> None:
+    def __init__(self, maps: list[MappedFile], plain: bool, slow: bool, budget: float) -> None:
         self._path = BUILD / "results.jsonl"
         self._about = f"{plain} {slow} {budget}"
         self._maps = maps

@@ -30,9 +30,10 @@ class Serve:
     """Collects tests, and answers requests until their end.
 
     A request names tests (``tests``), how long they may take (``cpu``, ``seconds``) and either a
-    file whose text is another (``file``, ``before``, ``after``) or ``mapped``, a file of tests. The
-    answer says ``how`` it went: "done", "died", "timeout", "broken" if tests could not be loaded,
-    or "fresh" if the change needs a process that loads the module anew.
+    file whose text is another (``file``, ``before``, ``after``) or ``mapped``, a file of tests; or
+    modules to ``load``, for children to come. The answer has its ``seconds`` of processor time and
+    ``how`` it went: "done", "died", "timeout", "broken" if tests could not be loaded, or "fresh" if
+    the change needs a process that loads the module anew.
     """
 
     tree: Tree
@@ -72,6 +73,12 @@ class Serve:
         session.testsfailed = 0  # files that cannot be loaded are reported below
         for line in self._requests:
             request = json.loads(line)
+            if "load" in request:
+                for name in request["load"]:
+                    with suppress(Exception):  # what only the tests can load
+                        import_module(name)
+                self._reply("loaded")
+                continue
             changes = self._changes(request)
             if self._broken and not self.area:
                 self._reply("broken")
@@ -166,6 +173,7 @@ class Mapping:
         import coverage
 
         self._tree, self._file = tree, file
+        self._before = set(sys.modules)
         self._times: dict[str, float] = {}
         self._left: dict[str, list[str]] = {
             "failed": list(dict.fromkeys(filter(self.holds, broken))),  # as tests and as examples
@@ -187,15 +195,16 @@ class Mapping:
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self._coverage.switch_context(nodeid)
+        self._started = _processor_time()
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        self._times[report.nodeid] = self._times.get(report.nodeid, 0.0) + report.duration
         if not report.passed:
             tests = self._left[report.outcome]
             tests += [report.nodeid] if report.nodeid not in tests else []
 
-    def pytest_runtest_logfinish(self) -> None:
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
         self._coverage.switch_context("")
+        self._times[nodeid] = _processor_time() - self._started
 
     def result(self) -> dict[str, Any]:
         self._coverage.stop()
@@ -211,7 +220,14 @@ class Mapping:
                     if test in lines:
                         lines[test].setdefault(name, []).append(line)
         read = self._digests(filter(None, map(self._place, list(sys.modules.values()))))
-        return {"seconds": seconds, "lines": lines, "read": read, "left": self._left}
+        loaded = sorted(filter(_is_quiet, set(sys.modules) - self._before))
+        return {
+            "seconds": seconds,
+            "lines": lines,
+            "read": read,
+            "left": self._left,
+            "loaded": loaded,
+        }
 
     def _digests(self, files: Iterable[str]) -> dict[str, str]:
         # The copy's, which was read: the project may have changed since. Other files of tests were
@@ -226,6 +242,17 @@ class Mapping:
         file = Path(getattr(module, "__file__", None) or "/")
         inside = file.is_relative_to(self._tree.root)
         return str(file.relative_to(self._tree.root)) if inside else None
+
+
+def _processor_time() -> float:
+    """Seconds of this process and its children so far, which other work does not make more."""
+    return sum(os.times()[:4])
+
+
+def _is_quiet(module: str) -> bool:
+    """Whether loading a module starts no threads, which a child would lack; tests stay out too."""
+    file = getattr(sys.modules[module], "__file__", None)
+    return file is not None and module.partition(".")[0] not in ("jax", "ray", "tests")
 
 
 @cache

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutation.coverage_map import TestFile
+from tests.mutation.coverage_map import MappedFile
 from tests.mutation.serving import load_modules
 
 
 def test_a_test_that_fails_by_itself_is_counted_and_not_run() -> None:
-    file = TestFile("tests/a.py", {"one": 0.1, "two": 0.2}, {"one": {"a": [1, 2]}, "two": {}})
+    file = MappedFile("tests/a.py", {"one": 0.1, "two": 0.2}, {"one": {"a": [1, 2]}, "two": {}})
     assert file.reaching("a", 2, 3) == ["one"]
     file.leave_out("one")
     file.leave_out("one")

@@ -81,7 +81,8 @@ def test_modules_are_found_by_area_and_by_name() -> None:
 
 def test_every_module_has_tests_that_may_cover_it() -> None:
     every = modules([])
-    assert {module.area for module in every if not module.tests} <= {"__init__", "podium"}
+    for module in every:
+        assert any(place.startswith("tests/") for place in module.tests), module.name
     assert len(every) == len({module.name for module in every})
 
 

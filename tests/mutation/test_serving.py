@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,7 +38,9 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., dict
             "import pytest\n"
             "from podium.made_up import count\n"
             "def test_of_nothing(): pass\n"
-            "def test_counts(): assert count(3) == 3\n"
+            "def test_counts():\n"
+            "    import this\n"
+            "    assert count(3) == 3\n"
             "def test_fails(): assert count(3) == 4\n"
             "def test_is_skipped(): pytest.skip('as ever')\n"
             "@pytest.mark.slow\n"
@@ -72,6 +73,7 @@ def test_tests_that_do_not_pass_are_left_out_and_counted(ask: Callable[..., Any]
     result = ask(mapped=TESTS)["result"]
     assert set(result["seconds"]) == {PASSING, UNREACHED}
     assert result["lines"] == {PASSING: {MODULE: [5, 6, 7, 8]}, UNREACHED: {}}
+    assert "this" in result["loaded"]
     assert set(result["read"]) == {"src/podium/__init__.py", MODULE, TESTS}
     assert result["left"] == {
         "failed": [f"{TESTS}::test_fails"],
@@ -84,6 +86,11 @@ def test_a_file_that_cannot_be_loaded_is_counted(ask: Callable[..., Any]) -> Non
     assert ask(mapped="tests/test_broken.py")["result"]["left"]["failed"] == [
         "tests/test_broken.py"
     ]
+
+
+def test_what_tests_load_is_loaded_before_they_run(ask: Callable[..., Any]) -> None:
+    assert ask(load=["this", "nothing_of_that_name"])["how"] == "loaded"
+    assert "this" not in ask(mapped=TESTS)["result"]["loaded"]
 
 
 def test_a_mutant_lives_for_one_request(ask: Callable[..., Any]) -> None:
