@@ -97,7 +97,7 @@ def measured(
 
 def _kept(file: str, plain: bool, slow: bool) -> Path:
     name = file.removesuffix(".py").replace("/", ".")
-    return BUILD / "map" / f"{name}{'-plain' * plain}{'-slow' * slow}.json"
+    return BUILD / "maps" / f"{name}{'-plain' * plain}{'-slow' * slow}.json"
 
 
 def _still_true(kept: Path) -> MappedFile | None:
