@@ -8,8 +8,8 @@ belongs into ``equivalent.toml`` with the reason.
 Why none of the tools that exist: mutmut puts all mutants of a function behind a switch that it
 looks up in the environment at each call, which Numba cannot compile, leaves out decorated functions
 (all compiled loops and all measures), and takes no sample. Cosmic Ray starts the whole test command
-for each mutant, knows no coverage, and would take most of a minute each. Here most take
-less than a second:
+for each mutant, knows no coverage, and would take most of a minute each. Here most take a
+second or two of processor time:
 
 - A process for each area and worker loads the package and collects the tests once (``serving``);
   a child that it forks gives the changed functions their new code (``in_place``). A change outside
