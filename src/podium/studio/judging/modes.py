@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from podium.judging import Grade, Mark, Outcome, Overlap, Session, SideBySide, Verdict
@@ -34,8 +34,7 @@ class JudgingTask:
         return (min(self.left, self.right), max(self.left, self.right))
 
 
-@dataclass(frozen=True, slots=True)
-class QueryLogEntry:
+class QueryLogEntry(NamedTuple):
     """An entry of a query's log, as stored."""
 
     position: int

@@ -46,7 +46,7 @@ def model_results(
     judged = load_judged_query(connection, project, query)
     results = []
     for row in models:
-        view = model_view(judged, project, row.user_id)
+        view = model_view(judged, row.user_id)
         count = len([entry for entry in view.standing if entry.kind is not Kind.WITHDRAW])
         if not count:
             continue

@@ -29,7 +29,7 @@ from podium.judging.grading import side_by_side_totals
 from podium.judging.models.answer_log import answer_to_json
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.judged import JudgedQuery
-from podium.studio.judging.modes import QueryLogEntry, RankingsMode
+from podium.studio.judging.modes import QueryLogEntry
 from podium.studio.messages import Message
 from podium.studio.models.answers import answers_on_query
 from podium.studio.store.database import reading
@@ -190,6 +190,7 @@ def as_levels(labels: Judgments) -> PreferenceLevels:
 
 def log_lines(each: JudgedQuery) -> Iterator[JsonObject]:
     """The whole log of a query: what counts as `podium.judging` writes it, and the rest too."""
+    mode = each.content.mode(each.project, each.query)
     for entry in each.log:
         line: JsonObject = {"query_id": each.query.name}
         if entry.kind in (Kind.UNDO, Kind.SKIP, Kind.WITHDRAW):
@@ -199,7 +200,7 @@ def log_lines(each: JudgedQuery) -> Iterator[JsonObject]:
             elif entry.kind is Kind.WITHDRAW and entry.left is not None:
                 line["document_id"] = each.items[entry.left]
         else:
-            line |= entry_to_json(each.state.mode.entry(entry))
+            line |= entry_to_json(mode.entry(entry))
         line |= {"purpose": entry.purpose.value, "counts": entry.counts, "seconds": entry.seconds}
         line["by"] = _kind_of_assessor(entry)
         if entry.reason:
@@ -235,27 +236,25 @@ def _label_cells(engine: Engine, each: JudgedQuery, ties: bool) -> Iterator[list
 
 def _log_cells(_engine: Engine, each: JudgedQuery, _ties: bool) -> Iterator[list[object]]:
     """The rows of a table of all answers, for spreadsheets."""
+    query_text = harmless_cell(each.query.text)
     for entry in each.log:
         if entry.kind is not Kind.UNDO:
-            stands = each.state.undo_of(entry.position) is None
-            if entry.kind is Kind.WITHDRAW:
-                stands = each.state.withdrawal_of(entry.left) == entry.position
             yield [
-                each.query.name, harmless_cell(each.query.text), f"{entry.at:.3f}", entry.user,
+                each.query.name, query_text, f"{entry.at:.3f}", entry.user,
                 _kind_of_assessor(entry), entry.kind.value, *_names(each, entry),
                 "" if entry.value is None else entry.value,
-                entry.purpose.value, entry.counts, stands, f"{entry.seconds:.1f}",
-                harmless_cell(entry.reason or ""),
+                entry.purpose.value, entry.counts, entry.position in each.standing_positions,
+                f"{entry.seconds:.1f}", harmless_cell(entry.reason or ""),
                 json.dumps(entry.replies) if entry.replies else "",
             ]  # fmt: skip
 
 
 def _names(each: JudgedQuery, entry: QueryLogEntry) -> list[str]:
     """What an entry has on the left and on the right."""
-    items = each.items
-    if isinstance(each.state.mode, RankingsMode) and entry.kind is not Kind.WITHDRAW:
-        items = list(each.state.mode.names)
-    return ["" if at is None else items[at] for at in (entry.left, entry.right)]
+    names = each.items
+    if each.content.rankings and entry.kind is not Kind.WITHDRAW:
+        names = list(each.content.rankings)
+    return ["" if at is None else names[at] for at in (entry.left, entry.right)]
 
 
 def _csv_writer(header: list[str]) -> Callable[[IO[bytes], Iterable[list[object]]], int]:
