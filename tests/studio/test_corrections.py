@@ -42,11 +42,7 @@ def manager_of(engine, project, user):
 def labels_of(engine, project):
     """To each exported query its labels by document."""
     queries = judged_queries(engine, row_of(engine, project), only_done=False)
-    labels = {each.query.name: each.labels(ties=False) for each in queries if each.is_judged}
-    return {
-        name: dict(zip(each.document_ids.to_pylist(), each.labels.tolist(), strict=True))
-        for name, each in labels.items()
-    }
+    return {each.query.name: each.labels(ties=False) for each in queries if each.is_judged}
 
 
 def totals_of(engine, user):
@@ -204,8 +200,7 @@ def test_a_withdrawn_document_is_in_no_task_and_has_no_label(engine, service, ju
     assert {0} & set().union(*shown) == set()
     assert labels_of(engine, project) == {"q0": {"d01": 2.0, "d02": 1.0, "d03": 0.0}}
     (exported,) = judged_queries(engine, row_of(engine, project), only_done=False)
-    verdicts = exported.preferences()
-    assert "d00" not in {*verdicts.left.to_pylist(), *verdicts.right.to_pylist()}
+    assert "d00" not in {side for each in exported.verdicts() for side in (each.left, each.right)}
     in_transaction(engine, lambda c: corrections.readmit(c, who, query, 0))
     assert labels_of(engine, project) == {"q0": all_labels}
     in_transaction(engine, lambda c: corrections.withdraw(c, who, query, 0))

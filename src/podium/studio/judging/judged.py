@@ -6,12 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
 from sqlalchemy import Connection, Engine, select
 
-from podium.data import Judgments
-from podium.data.preferences import Preferences
-from podium.judging import Verdict, log_preferences
+from podium.judging import Verdict
 from podium.judging.agreement import inferred_verdicts
 from podium.judging.entries import active_entries
 from podium.studio.judging.modes import GradesMode, PairsMode, QueryLogEntry
@@ -93,8 +90,8 @@ class JudgedQuery:
         withdrawn = self.state.withdrawn_documents
         return [item for at, item in enumerate(self.items) if at not in withdrawn]
 
-    def labels(self, *, ties: bool) -> Judgments:
-        """The top k as labels, or the mean grades of the documents that have any.
+    def labels(self, *, ties: bool) -> dict[str, float]:
+        """The label of each document by the top k, or the mean grade of those that have any.
 
         Withdrawn documents have no label.
         """
@@ -103,28 +100,24 @@ class JudgedQuery:
         if isinstance(mode, GradesMode):
             graded = mode.session.grades()
             mean_of = dict(zip(self.items, mode.session.labels(), strict=True))
-            items = [item for item in items if graded[item]]
-            values = np.array([mean_of[item] for item in items])
-        else:
-            assert isinstance(mode, PairsMode)
-            values = mode.session.result().labels(items, ties=ties)
-        return Judgments.from_columns([self.query.name] * len(items), items, values)
+            return {item: float(mean_of[item]) for item in items if graded[item]}
+        assert isinstance(mode, PairsMode)
+        values = mode.session.result().labels(items, ties=ties)
+        return dict(zip(items, values.tolist(), strict=True))
 
-    def preferences(self) -> Preferences | None:
-        """Verdicts that were not undone, or those that grades imply; None if there are none."""
+    def verdicts(self) -> list[Verdict]:
+        """Verdicts that were not undone, or those that grades imply."""
         log = self.state.mode.log
         if isinstance(self.state.mode, GradesMode):
             log = tuple(inferred_verdicts(log))
         if not any(entry.kind in (Kind.VERDICT, Kind.GRADE) for entry in self.log) or not log:
-            return None
+            return []
         kept = set(self.kept_items)
-        verdicts = [log[position] for position in active_entries(log)]
-        verdicts = [
-            each
-            for each in verdicts
-            if isinstance(each, Verdict) and each.left in kept and each.right in kept
+        return [
+            entry
+            for entry in (log[position] for position in active_entries(log))
+            if isinstance(entry, Verdict) and entry.left in kept and entry.right in kept
         ]
-        return log_preferences({self.query.name: verdicts}) if verdicts else None
 
 
 def judged_queries(

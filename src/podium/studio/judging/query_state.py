@@ -7,7 +7,7 @@ on to `podium.judging`; checks (repeated and gold pairs) and skips it tracks its
 from __future__ import annotations
 
 from bisect import insort
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -38,6 +38,8 @@ class _AssessorState:
     answers: list[QueryLogEntry] = field(default_factory=list)
     """Their answers that were not undone, oldest first."""
     skipped: set[tuple[int, int]] = field(default_factory=set)
+    parts: Counter[UUID] = field(default_factory=Counter)
+    """How many entries of each answer stand."""
 
 
 class QueryState:
@@ -237,7 +239,8 @@ class QueryState:
         """Count an answer, new or brought back."""
         assessor = self._assessors[entry.user]
         self.judgments += self._is_counted(entry)
-        insort(assessor.answers, entry, key=lambda each: each.position)
+        assessor.parts[entry.token] += 1
+        insort(assessor.answers, entry)  # by position
         self._standing.add(entry.position)
         if entry.kind is Kind.SKIP:
             assessor.skipped.add(unit_of(entry))
@@ -246,6 +249,7 @@ class QueryState:
         """Count an answer no more."""
         assessor = self._assessors[entry.user]
         assessor.answers.remove(entry)
+        assessor.parts[entry.token] -= 1
         self._standing.discard(entry.position)
         self.judgments -= self._is_counted(entry)
         if entry.kind is Kind.SKIP:
@@ -297,7 +301,7 @@ class QueryState:
     def _is_counted(self, entry: QueryLogEntry) -> bool:
         """Whether it is a judgment by a person of which no other part stands."""
         is_by_person = entry.is_judgment and entry.purpose is not Purpose.MODEL
-        return is_by_person and not self.answered(entry.user, entry.token)
+        return is_by_person and not self._assessors[entry.user].parts[entry.token]
 
     def _set_withdrawn(self, document: int | None, withdrawn: bool) -> None:
         if document is None:

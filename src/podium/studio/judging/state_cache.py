@@ -112,9 +112,7 @@ def read_contents(connection: Connection, query_ids: Sequence[int]) -> dict[int,
     }
 
 
-def read_logs(
-    connection: Connection, query_ids: Sequence[int]
-) -> dict[int, list[QueryLogEntry]]:
+def read_logs(connection: Connection, query_ids: Sequence[int]) -> dict[int, list[QueryLogEntry]]:
     """Read the whole logs of some queries, by their numbers."""
     logs: dict[int, list[QueryLogEntry]] = {query_id: [] for query_id in query_ids}
     for row in connection.execute(_LOGS, {"queries": query_ids}):

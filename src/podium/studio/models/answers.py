@@ -113,6 +113,5 @@ def model_view(judged: JudgedQuery, user_id: int) -> JudgedQuery:
         if is_of_model or is_withdrawal:
             undoes = None if entry.undoes is None else position_of[entry.undoes]
             position_of[entry.position] = len(log)
-            changes = {"position": len(log), "undoes": undoes, "purpose": Purpose.MAIN}
-            log.append(entry._replace(**changes))
+            log.append(entry._replace(position=len(log), undoes=undoes, purpose=Purpose.MAIN))
     return replace(judged, project=judged.project._replace(overlap_share=0.0), log=log)

@@ -66,8 +66,7 @@ def _top(view: JudgedQuery, k: int) -> list[int]:
         return [at[item] for item in mode.session.result().top] if mode.session.done else []
     if isinstance(mode, GradesMode):
         labels = view.labels(ties=False)
-        values = zip(labels.document_ids.to_pylist(), labels.labels.tolist(), strict=True)
-        return [at[item] for item, _ in sorted(values, key=lambda each: -each[1])[:k]]
+        return [at[item] for item in sorted(labels, key=lambda item: -labels[item])[:k]]
     return []
 
 
