@@ -15,7 +15,7 @@ from podium.studio.judging.unit_of_work import LeasedTask
 from podium.studio.projects.progress import project_progress
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
-from podium.studio.store.enums import Role
+from podium.studio.store.enums import Kind, Role
 from podium.studio.store.tables import AssessorProgress, AuditRecord
 from podium.studio.store.tokens import new_token
 from tests.studio.databases import BOTH
@@ -98,6 +98,27 @@ def test_a_discarded_judgment_is_asked_again_and_a_restored_one_counts(engine, s
     actions = reading(engine, lambda c: c.scalars(select(AuditRecord.action)).all())
     assert actions.count("discarded a judgment") == 2
     assert actions.count("restored a judgment") == 1
+
+
+def test_what_stands_follows_from_the_log_alone(engine, judged):
+    project, query, _, who = judged
+    for change in (
+        lambda c: corrections.discard(c, who, query, 0, None),
+        lambda c: corrections.discard(c, who, query, 1, None),
+        lambda c: corrections.restore(c, who, query, 0),
+        lambda c: corrections.withdraw(c, who, query, 0),
+        lambda c: corrections.withdraw(c, who, query, 1),
+        lambda c: corrections.readmit(c, who, query, 0),
+    ):
+        in_transaction(engine, change)
+    (exported,) = judged_queries(engine, row_of(engine, project), only_done=False)
+    standing, log = exported.standing_positions, exported.log
+    answers = {entry.position for entry in log if entry.is_judgment}
+    assert {at for at in answers if exported.state.stands(at)} == standing & answers
+    assert len(standing & answers) == len(answers) - 1
+    withdrawals = [entry.position for entry in log if entry.kind is Kind.WITHDRAW]
+    assert [at in standing for at in withdrawals] == [False, True]
+    assert [exported.state.withdrawal_of(at) for at in (0, 1)] == [None, withdrawals[1]]
 
 
 def test_a_process_with_the_query_in_memory_and_one_without_agree(engine, service, judged):
