@@ -73,13 +73,13 @@ def test_costs_are_computed_in_a_job_and_follow_the_project(engine, database):
             assert method.status_code == 403
 
 
-@pytest.mark.parametrize(("k", "fewer"), [(1, False), (9, True)])
+@pytest.mark.parametrize(("k", "fewer"), [(2, False), (36, True)])
 def test_careful_costs_less_where_most_documents_are_ranked(engine, database, k, fewer):
     (ann,) = make_people(engine, 1)
-    project = make_project(engine, [ann], queries=2, items=20)
-    page = f"/projects/{project}/settings/costs?k={k * 2}"
+    project = make_project(engine, [ann], queries=2, items=40)
+    page = f"/projects/{project}/settings/costs?k={k}"
     with serving(Settings(database=database)) as address, program(engine, address, ann) as client:
-        costs = _computed(client, f"/api/v1/projects/{project}", f"?k={k * 2}")["costs"]
+        costs = _computed(client, f"/api/v1/projects/{project}", f"?k={k}")["costs"]
         with Browser(address) as browser:
             signed = in_transaction(engine, lambda c: sign_in(c, ann, 1))
             browser.cookies.set(COOKIE, signed.secret)

@@ -195,7 +195,8 @@ def check_entry(entry: Entry) -> None:
     for name, kind, _ in known:
         value = getattr(entry, name)
         # Nearly all entries are right, and a replay checks every one.
-        if value.__class__ is not _EXACT[kind] or (kind == "float" and not 0 <= value < _LONGEST):
+        is_exact = value.__class__ is _EXACT[kind]
+        if not is_exact or (kind == "float" and not 0 <= value < _LONGEST):
             _check_value(_NAMES[type(entry)], name, value, kind, _TYPES[kind])
 
 
