@@ -2,7 +2,7 @@
 
 A log has everything that is known about a session: verdicts on pairs, marks on items, grades,
 verdicts on whole rankings, and undos. An undo is an entry too: it names the entry that no longer
-stands by its position in the log, and can itself be undone. `standing` returns what is left.
+stands by its position in the log, and can itself be undone. `active_entries` returns what is left.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Outcome(IntEnum):
     @property
     def flipped(self) -> Outcome:
         """The same verdict with the sides exchanged."""
-        return FLIPPED[self]
+        return _FLIPPED[self]
 
 
 def as_outcome(value: Any) -> Outcome:
@@ -47,7 +47,7 @@ def as_outcome(value: Any) -> Outcome:
     """
     if isinstance(value, Outcome):
         return value
-    # False would be a tie, where who writes it is likely to mean right.
+    # False would be a tie, where its writer is likely to mean right.
     if not isinstance(value, bool):
         try:
             return Outcome(value)
@@ -56,12 +56,11 @@ def as_outcome(value: Any) -> Outcome:
     raise DataError(f"outcome is {value!r}", hint="1 is left, -1 right, 0 a tie.")
 
 
-FLIPPED = {
+_FLIPPED = {
     Outcome.LEFT: Outcome.RIGHT,
     Outcome.TIE: Outcome.TIE,
     Outcome.RIGHT: Outcome.LEFT,
 }
-"""Each outcome with the sides exchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +177,12 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 }
 _EXACT: dict[str, type] = {"str": str, "int": int, "float": float, "Outcome": Outcome}
 _FIELDS = {
-    kind: tuple((field.name, str(field.type), field.default) for field in fields(kind))
+    kind: {field.name: (str(field.type), _TYPES[str(field.type)]) for field in fields(kind)}
     for kind in _NAMES
 }
+_DEFAULTS = {kind: {field.name: field.default for field in fields(kind)} for kind in _NAMES}
 _LONGEST = 1e12
-"""No time is so long; not-a-number and infinity, which JSON readers let through, are not below."""
+"""Longer than any time. NaN and infinity, which JSON readers let through, are not below it."""
 
 
 def check_entry(entry: Entry) -> None:
@@ -192,12 +192,12 @@ def check_entry(entry: Entry) -> None:
         raise DataError(
             f"{entry!r} is not an entry", hint="Give a Verdict, Mark, Grade or the like."
         )
-    for name, kind, _ in known:
+    for name, (kind, types) in known.items():
         value = getattr(entry, name)
         # Nearly all entries are right, and a replay checks every one.
         is_exact = value.__class__ is _EXACT[kind]
         if not is_exact or (kind == "float" and not 0 <= value < _LONGEST):
-            _check_value(_NAMES[type(entry)], name, value, kind, _TYPES[kind])
+            _check_value(_NAMES[type(entry)], name, value, kind, types)
 
 
 def _check_value(
@@ -238,10 +238,10 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
         {'kind': 'verdict', 'left': 'a', 'right': 'b', 'outcome': 0, 'assessor': 'ann'}
     """
     values: dict[str, Any] = {"kind": _NAMES[type(entry)]}
-    for name, kind, default in _FIELDS[type(entry)]:
+    for name, default in _DEFAULTS[type(entry)].items():
         value = getattr(entry, name)
         if value != default:
-            values[name] = int(value) if kind == "Outcome" else value
+            values[name] = int(value) if isinstance(value, IntEnum) else value
     return values
 
 
@@ -259,15 +259,14 @@ def entry_from_json(values: dict[str, Any]) -> Entry:
         raise DataError(
             f"{name!r} is not a valid kind of entry", hint=f"Known: {', '.join(_KINDS)}."
         )
-    known = {field.name: field for field in fields(kind)}
-    for field in known.values():
+    for field in fields(kind):
         if field.default is MISSING and field.name not in values:
             raise DataError(f"the {name} has no {field.name!r}", hint="Give one.")
+    known = _FIELDS[kind]
     for key, value in values.items():
         if key not in known:
             raise DataError(f"a {name} has no {key!r}", hint=f"Known: {', '.join(known)}.")
-        typed = str(known[key].type)
-        _check_value(str(name), key, value, typed, _TYPES[typed])
+        _check_value(str(name), key, value, *known[key])
     return kind(**values)
 
 
@@ -280,3 +279,24 @@ def seconds_spent(log: Sequence[Entry], assessors: Iterable[str] | None = None) 
     """
     names = None if assessors is None else set(assessors)
     return sum(entry.seconds for entry in log if names is None or entry.assessor in names)
+
+
+def majority(outcomes: Iterable[Outcome]) -> Outcome:
+    """The majority outcome; if two are equally frequent, the side with more votes, or a tie.
+
+    Example:
+        >>> majority([Outcome.LEFT, Outcome.TIE, Outcome.TIE]).name
+        'TIE'
+        >>> majority([Outcome.LEFT, Outcome.RIGHT]).name
+        'TIE'
+    """
+    left = tie = right = 0
+    for outcome in outcomes:
+        left += outcome == Outcome.LEFT
+        tie += outcome == Outcome.TIE
+        right += outcome == Outcome.RIGHT
+    if left > right and left >= tie:
+        return Outcome.LEFT
+    if right > left and right >= tie:
+        return Outcome.RIGHT
+    return Outcome.TIE
