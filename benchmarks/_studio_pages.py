@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 import time
-from itertools import cycle
 
 import httpx2
 from sqlalchemy import Connection, select, text
@@ -37,7 +36,7 @@ def fill_project(url: str, queries: int, documents: int, judgments: int) -> tupl
         url: An empty database on PostgreSQL.
         queries: How many queries.
         documents: How many documents each has.
-        judgments: How many judgments each has.
+        judgments: How many judgments each has at most.
     """
     project, tokens = create_data(
         url, people=_PEOPLE, queries=1, items=documents, k=10, overlap_share=0.3
@@ -45,25 +44,17 @@ def fill_project(url: str, queries: int, documents: int, judgments: int) -> tupl
     engine = connect(Settings(database=url))
     row = reading(engine, lambda c: project_row(c, project))
     service = JudgingService(engine)
-    made, idle = 0, 0
-    for person in cycle(range(1, _PEOPLE + 1)):
-        holder = LeaseHolder(person, "tab")
+    for number in range(judgments):
+        holder = LeaseHolder(1 + number % _PEOPLE, "tab")
 
-        def work(unit: UnitOfWork, holder: LeaseHolder = holder) -> bool:
+        def work(unit: UnitOfWork, holder: LeaseHolder = holder) -> None:
             assessor = service.assessor(unit, row, holder)
             lease = assessor.next()
-            if not isinstance(lease, LeasedTask):
-                return False
-            better = "left" if lease.task.left < lease.task.right else "right"
-            assessor.answer(lease.token, Answer(better, 5.0))
-            return True
+            if isinstance(lease, LeasedTask):
+                better = "left" if lease.task.left < lease.task.right else "right"
+                assessor.answer(lease.token, Answer(better, 5.0))
 
-        answered = service.transact(work)
-        made, idle = made + answered, 0 if answered else idle + 1
-        if made == judgments:
-            break
-        if idle == _PEOPLE:
-            raise RuntimeError(f"the query is done after {made} judgments")
+        service.transact(work)
     in_transaction(engine, lambda c: _copy(c, project, queries - 1))
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("VACUUM ANALYZE"))
