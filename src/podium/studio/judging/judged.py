@@ -167,6 +167,8 @@ def load_judged_queries(
     connection: Connection, project: ProjectRow, queries: Sequence[ProjectQueryRow]
 ) -> list[JudgedQuery]:
     """Load queries with their logs."""
+    if not queries:  # after the last page
+        return []
     query_ids = [query.id for query in queries]
     contents = read_contents(connection, query_ids)
     logs = read_logs(connection, query_ids)
