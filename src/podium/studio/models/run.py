@@ -223,7 +223,7 @@ class ModelRun:
         judged, texts = reading(self.work.engine, lambda c: self._load(c, query_id))
         if judged is None:
             return
-        view = model_view(judged, self.project, self.row.user_id)
+        view = model_view(judged, self.row.user_id)
         at = {item: position for position, item in enumerate(judged.items)}
         log = StoredAnswers(self.work, self.row.id, query_id, at)
         assessor = self.assessor(judged.query, texts, log)

@@ -13,6 +13,7 @@ from podium.studio.accounts.identity import record
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.queue import State, cancel
 from podium.studio.json_types import JsonObject
+from podium.studio.messages import Message
 from podium.studio.models import assessors, audits
 from podium.studio.models.assessors import endpoint_choices
 from podium.studio.projects.display import FieldRole, display_of
@@ -121,9 +122,13 @@ def status_fragment(request: Request, who: RequiresManager, model: Number) -> Re
 @routes.page("/{model}/audit")
 def audit_page(request: Request, who: RequiresManager, model: Number) -> Response:
     """The last audit of a model."""
+    audit = get_model_audit(request, who, model)
+    conclusion = audit.content.get("conclusion", {})
     values = {
         "shown": get_model(request, who, model),
-        "audit": get_model_audit(request, who, model),
+        "audit": audit,
+        "sentence": Message(conclusion.get("sentence", "")),
+        "uses": [Message(each) for each in conclusion.get("uses", [])],
         "busy": read(request, lambda c: audits.is_being_audited(c, who.project.id, model)),
         "meanings": FIGURE_MEANINGS,
     }
