@@ -40,7 +40,7 @@ def alarm_rows(report: Report, quick: bool) -> None:
     for metric, name in enumerate(METRICS):
         alarms, naive = [], []
         for users in CROWDS.values():
-            counts = simulate(1, runs, searches, *users, metric, 0.0, 0.05)
+            counts = simulate(1, runs, searches, users, metric, 0.0)
             alarms.append(counts[0] / runs)
             naive.append(counts[1] / runs)
         listed = ", ".join(f"{n} {a:.1%}" for n, a in zip(CROWDS, alarms, strict=True))
@@ -48,7 +48,7 @@ def alarm_rows(report: Report, quick: bool) -> None:
         report.check(f"false alarms, {name}", 100 * max(alarms), 100 * target, False, "%")
     for metric, effect in ((0, 0.2), (1, 0.1), (2, 0.05)):
         missed = [
-            simulate(2, runs, searches, *users, metric, effect, 0.05)[0] / runs
+            simulate(2, runs, searches, users, metric, effect)[0] / runs
             for users in CROWDS.values()
             if not users.taste  # with tastes the truth of a preference is not the effect
         ]
