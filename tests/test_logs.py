@@ -3,6 +3,8 @@
 import io
 import json
 import logging
+import subprocess
+import sys
 
 import pytest
 import structlog
@@ -31,3 +33,16 @@ def test_a_line_is_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         structlog.reset_defaults()
     assert [text[-1] for text in written] == ["\n", "\n"]
     assert [json.loads(text)["event"] for text in written] == ["ready", "slow"]
+
+
+def test_a_full_disk_costs_lines_and_nothing_else() -> None:
+    code = (
+        "import structlog; from podium.logs import set_up_logs; set_up_logs()\n"
+        "for n in range(1000): structlog.get_logger('podium.serving').error('x' * 100)\n"
+        "print('goes on', flush=True)"
+    )
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=full, text=True
+        )
+    assert done.stdout == "goes on\n"

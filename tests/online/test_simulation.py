@@ -25,7 +25,9 @@ def test_the_loop_follows_the_formulas(effect: float) -> None:
         old, new = (ClientSums(*each) for each in sums)
         expected = difference(old, new)
         reach = widening(sums[:, 1].sum())
-        assert misses(sums, False, reach**2, effect) == (not expected.low <= effect <= expected.high)
+        assert misses(sums, False, reach**2, effect) == (
+            not expected.low <= effect <= expected.high
+        )
         single = preference(old)
         reach = widening(sums[0, 1])
         assert misses(sums, True, reach**2, effect) == (not single.low <= effect <= single.high)
