@@ -642,7 +642,10 @@ def _credit(data: _Source, old: str, new: str, *, named: bool) -> str:
     if "credit" not in data.types:
         return sign
     credit = _number("credit")
-    return f"abs({credit}) * ({sign})" if named and "team" in data.types else credit
+    if "team" not in data.types:
+        return credit
+    # An imported log has both columns, whichever is known.
+    return f"coalesce({f'abs({credit}) * ({sign})' if named else credit}, {sign})"
 
 
 _CREDITS = "round(sum(CASE WHEN _acted THEN _value ELSE 0 END), 9)"
