@@ -381,8 +381,8 @@ def test_slices_of_one_group_are_counted() -> None:
 def test_what_an_import_left_out_is_in_the_report(tmp_path: Path) -> None:
     rows = {
         "search_id": [n // 2 for n in range(200)], "query": ["tv"] * 200,
-        "document_id": ["a", "b"] * 100, "rank": [1, 2] * 99 + [1, 0], "clicked": [True, False] * 100,
-        "team": ["new", "old"] * 100,
+        "document_id": ["a", "b"] * 100, "rank": [1, 2] * 99 + [1, 0],
+        "clicked": [True, False] * 100, "team": ["new", "old"] * 100,
     }  # fmt: skip
     log = import_clicks(rows, tmp_path / "log", columns={"team": "team"})
     report = compare_interleaved(log.folder)
