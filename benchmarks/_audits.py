@@ -14,9 +14,9 @@ from benchmarks._null_queries import Doubles
 from podium.data import Judgments, read_pairs
 from podium.data.preferences import Preferences
 from podium.judging import preference_judgments
+from podium.judging.agreement.coefficients import cluster_interval
 from podium.judging.auditing.alt_test import alt_test
 from podium.judging.auditing.audit import audit
-from podium.judging.auditing.intervals import cluster_interval
 from podium.judging.auditing.plan import plan_audit
 from podium.judging.models.answer_log import ModelAnswer
 from podium.kernels import Ints

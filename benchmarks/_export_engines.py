@@ -12,8 +12,7 @@ import numpy as np
 from podium.data import Dataset
 from podium.errors import ArgumentError
 from podium.export import connect_engine, export_ranker
-from podium.export.folder import REFERENCE, ExportFolder
-from podium.export.reference import read_reference
+from podium.export.folder import ExportFolder
 from podium.export.targets.elasticsearch import adds_shift, score_shift
 from podium.export.writing import ExportSettings
 from podium.kernels import Doubles
@@ -105,7 +104,7 @@ def _parser(name: str) -> Iterator[ScoringEngine]:
 
         def score(export: ExportFolder, rows: Doubles) -> Doubles:
             scores = parser.score(export, rows)
-            model = read_reference(export.read(REFERENCE))
+            model = export.reference()
             if name == "vespa" or not adds_shift(version):
                 return scores
             assert isinstance(model, TreeModel)

@@ -21,7 +21,7 @@ from benchmarks._report import Report, wants_quick
 from podium.data import Judgments
 from podium.judging import Outcome, Session, Verdict
 from podium.judging.agreement.coefficients import cohen_kappa
-from podium.judging.auditing.scores import model_scores
+from podium.judging.auditing.sample import model_scores
 from podium.judging.models.answer_log import read_answers
 from podium.kernels import Doubles
 from podium.measures import evaluate

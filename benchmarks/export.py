@@ -27,8 +27,7 @@ from benchmarks._report import Report, median_seconds, wants_quick
 from podium.data import Dataset, read_letor
 from podium.errors import ArgumentError
 from podium.export import export_ranker, verify_export
-from podium.export.folder import REFERENCE, ExportFolder, Feature
-from podium.export.reference import read_reference
+from podium.export.folder import ExportFolder, Feature
 from podium.export.targets import TARGETS
 from podium.export.targets.base import EngineModel, Request
 from podium.export.targets.onnx import INPUT, inference_session
@@ -221,11 +220,11 @@ def _expected(ranker: Ranker | Path, data: Dataset) -> Doubles:
 def _tolerance(export: ExportFolder, data: Dataset) -> Doubles:
     """Return what rounding explains for each row, and for two that change places."""
     rows = data.features.astype(np.float64)
-    return score_tolerance(export.manifest.target, read_reference(export.read(REFERENCE)), rows)
+    return score_tolerance(export.manifest.target, export.reference(), rows)
 
 
 def _written(export: ExportFolder) -> EngineModel:
-    return read_written(export, read_reference(export.read(REFERENCE)))
+    return read_written(export, export.reference())
 
 
 def _share(scores: Doubles, expected: Doubles, tolerance: Doubles) -> float:

@@ -45,7 +45,7 @@ from podium.measures.comparison.statistics import (
     tukey,
 )
 from podium.utility import DCGLearn, RankingPreferences
-from podium.utility.position_bias import position_test
+from podium.utility.bootstrap import position_test
 from podium.utility.report import _ends
 
 LEVELS = (0.05, 0.01, 0.001)

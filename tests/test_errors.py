@@ -28,7 +28,7 @@ from podium.measures.names import parse_measure
 from podium.rankers import BoostedRanker, LinearRanker, TreeRanker, tune
 from podium.rankers.base import NotFittedError
 from podium.utility import DCGLearn, RankingPreferences
-from podium.utility.intervals import bootstrap_utility
+from podium.utility.bootstrap import bootstrap_utility
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 
 from podium.clicks import (
-    LogCheck,
     SimulatedUser,
     check_log,
     import_clicks,
     simulate_clicks,
 )
+from podium.clicks.check import LogCheck
 from podium.data import Dataset
-from podium.errors import ArgumentError
+from podium.errors import ArgumentError, DataError
 from tests.cli.run_podium import podium, succeed
 from tests.clicks.records import event, query, write
 from tests.data.shared_files import shared
@@ -161,6 +161,17 @@ def test_logs_of_clicks_alone_or_without_any_are_refused(tmp_path: Path, clicked
     result = check_log(import_clicks(rows, tmp_path / "log"))
     assert result.verdict == "no"
     assert ("Log what was shown" in result.reasons[0]) == bool(clicked)
+
+
+def test_a_log_of_later_pages_alone_needs_a_larger_depth(tmp_path: Path) -> None:
+    rows = {
+        "search_id": [*"aabb"], "query": ["tv"] * 4, "document_id": [*"xyyx"],
+        "rank": [31, 32, 31, 32], "clicked": [True, False, True, True],
+    }  # fmt: skip
+    log = import_clicks(rows, tmp_path / "log")
+    with pytest.raises(DataError, match="nothing was shown at ranks 1 to 20"):
+        check_log(log)
+    assert check_log(log, depth=32).moved == 2
 
 
 def test_users_of_a_cascade_are_checked_too(tmp_path: Path) -> None:

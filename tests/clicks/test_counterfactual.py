@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from podium.clicks import PolicyEvaluation, evaluate_policy, fit_clicks, import_clicks
+from podium.clicks import evaluate_policy, fit_clicks, import_clicks
+from podium.clicks.counterfactual import PolicyEvaluation
 from podium.data import Rankings, write_run
 from podium.errors import DataError
 from tests.cli.run_podium import fail, succeed

@@ -12,10 +12,9 @@ import numpy as np
 from podium.data import Dataset
 from podium.export.live.http_client import EngineClient
 from podium.features import read_definitions
-from podium.features.definitions import FeatureDefinitions
+from podium.features.definitions import FeatureDefinitions, FeatureRows
 from podium.features.feature_log import send, upload_feature_set
 from podium.features.feature_search import FeatureSearch, feature_search
-from podium.features.rows import FeatureRows
 from podium.features.search_query import LoggedDocument, SearchQuery
 from podium.rankers import LinearRanker, Ranker
 from tests.engines.servers import OpenSearchServer, SolrServer

@@ -14,7 +14,6 @@ import pytest
 from benchmarks._random_trees import random_model, rows_on_edges
 from podium.export import export_ranker
 from podium.export.folder import ExportFolder
-from podium.export.reference import read_reference
 from podium.export.targets import TARGETS
 from podium.export.targets.base import Request
 from podium.export.targets.elasticsearch import adds_shift, score_shift
@@ -46,7 +45,7 @@ def rankers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ranker | Path
 
 
 def tree_model(export: ExportFolder) -> TreeModel:
-    model = read_reference(export.read("reference.podium"))
+    model = export.reference()
     assert isinstance(model, TreeModel)
     return model
 

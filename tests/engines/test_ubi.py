@@ -10,7 +10,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from podium.clicks import ClickLog, fetch_ubi, import_clicks
+from podium.clicks import ClickLog, import_clicks
+from podium.clicks.fetching import fetch_ubi
 from podium.export.live.http_client import EngineClient
 from tests.cli.run_podium import succeed
 from tests.data.shared_files import shared
@@ -85,6 +86,8 @@ def test_a_fetch_that_was_killed_goes_on(ubi: str, tmp_path: Path) -> None:
         with (tmp_path / "part/fetched.ndjson").open("ab") as file:
             file.write(b'{"query_id": "half a pa')
         assert content(fetch_ubi(client, tmp_path / "part", page=500)) == whole
+        (tmp_path / "part/fetched.ndjson").unlink()
+        assert content(fetch_ubi(client, tmp_path / "part")) == whole
 
 
 def test_a_point_in_time_that_is_over_does_not_matter(ubi: str, tmp_path: Path) -> None:

@@ -17,9 +17,15 @@ import podium
 from podium.data import Dataset
 from podium.errors import ArgumentError, DataError
 from podium.export import export_ranker, verify_export
-from podium.export.folder import REFERENCE, ExportFolder, GoldenRows, write_folder
+from podium.export.folder import (
+    REFERENCE,
+    ExportFolder,
+    GoldenRows,
+    read_reference,
+    reference_bytes,
+    write_folder,
+)
 from podium.export.reading import read_ranker
-from podium.export.reference import read_reference, reference_bytes
 from podium.export.targets import TARGETS
 from podium.export.targets.base import Request, Written
 from podium.export.targets.solr import Solr

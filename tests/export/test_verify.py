@@ -16,8 +16,7 @@ import pytest
 from podium.errors import DataError
 from podium.export import export_ranker, verify_export
 from podium.export.explanations import explain_scores
-from podium.export.folder import MANIFEST, REFERENCE, ExportFolder, Feature
-from podium.export.reference import read_reference
+from podium.export.folder import MANIFEST, REFERENCE, ExportFolder, Feature, read_reference
 from podium.export.writing import ExportSettings
 from podium.kernels import Doubles
 from podium.rankers import LinearRanker, NeuralRanker, TreeRanker
@@ -287,7 +286,7 @@ class Engine:
         """Nothing to do."""
 
     def score(self, export: ExportFolder, values: Doubles) -> Doubles:
-        model = read_reference(export.read(REFERENCE))
+        model = export.reference()
         assert isinstance(model, TreeModel)
         return self._change(model, values)
 

@@ -11,10 +11,9 @@ import pytest
 from podium.data import Dataset
 from podium.errors import DataError
 from podium.features.definition import FeatureDefinition
-from podium.features.definitions import FeatureDefinitions
+from podium.features.definitions import FeatureDefinitions, FeatureRows
 from podium.features.functions import FUNCTIONS, words
 from podium.features.ranker_source import RankerSource
-from podium.features.rows import FeatureRows
 from podium.features.search_query import LoggedDocument, SearchQuery
 from podium.features.sources import FieldSource, FunctionSource, QuerySource
 from podium.rankers import LinearRanker

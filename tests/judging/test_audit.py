@@ -14,10 +14,9 @@ from podium.data import Candidate, CandidateList, write_jsonl
 from podium.errors import ArgumentError, DataError
 from podium.judging import AnswerLog, Grade, Outcome, Session, SessionFile, Verdict
 from podium.judging.agreement import Ratings
-from podium.judging.agreement.coefficients import cohen_kappa, krippendorff_alpha
+from podium.judging.agreement.coefficients import cluster_interval, cohen_kappa, krippendorff_alpha
 from podium.judging.auditing.alt_test import alt_test
 from podium.judging.auditing.audit import audit
-from podium.judging.auditing.intervals import cluster_interval
 from podium.judging.auditing.plan import plan_audit
 from podium.judging.auditing.report import audit_page
 from podium.judging.auditing.sample import AuditSample, HumanLabels, human_labels

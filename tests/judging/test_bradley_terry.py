@@ -21,8 +21,8 @@ from podium.judging.active_sampling import by_expected_gain, expected_gains, mos
 from podium.judging.agreement import Ratings, dawid_skene
 from podium.judging.assessors.simulated import Habits
 from podium.judging.bradley_terry import Duels, Posterior, fit_bradley_terry, prior_strengths
+from podium.judging.entries import majority
 from podium.judging.kndcg import k_ndcg
-from podium.judging.votes import majority
 
 ITEMS = 6
 ROWS = st.lists(

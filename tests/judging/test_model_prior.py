@@ -4,7 +4,7 @@ import pytest
 
 from podium.data import Candidate, CandidateList, write_jsonl
 from podium.judging import AnswerLog, Outcome, Session, SessionFile, Verdict
-from podium.judging.auditing.scores import model_scores
+from podium.judging.auditing.sample import model_scores
 from podium.judging.models.answer_log import ModelAnswer
 from tests.cli.run_podium import fail, podium
 

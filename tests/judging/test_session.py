@@ -21,8 +21,7 @@ from podium.judging import (
     session_judgments,
 )
 from podium.judging.algorithms import ALGORITHMS
-from podium.judging.entries import Undo, active_entries
-from podium.judging.votes import majority
+from podium.judging.entries import Undo, active_entries, majority
 from tests.judging.histories import random_entry, random_session, replayed, state
 
 LEFT, TIE, RIGHT = Outcome.LEFT, Outcome.TIE, Outcome.RIGHT

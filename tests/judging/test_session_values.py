@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from podium.data.seeds import hashed_permutation, hashed_uniform
 from podium.errors import ArgumentError, DataError
 from podium.judging import Grade, Mark, Outcome, Overlap, Session, SideBySide, Verdict
 from podium.judging.entries import Undo
-from podium.judging.seeded_hash import hashed_permutation, hashed_uniform
 
 LEFT, TIE, RIGHT = Outcome.LEFT, Outcome.TIE, Outcome.RIGHT
 

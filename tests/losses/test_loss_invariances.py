@@ -17,7 +17,7 @@ from podium.losses import (
     RankCosine,
     StructuralHinge,
 )
-from podium.losses.pairs import PairLoss
+from podium.losses.compiled import PairLoss
 from tests.losses.cases import LOSSES, PAIRS, Query, one_query, queries
 
 FEW = settings(max_examples=25)

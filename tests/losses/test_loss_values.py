@@ -20,7 +20,7 @@ from podium.losses import (
     RankCosine,
     SquaredError,
 )
-from podium.losses.pairs import PairLoss
+from podium.losses.compiled import PairLoss
 from tests.losses.cases import one_query, random_query, strict_query, top
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from podium.measures import evaluate
-from podium.tracking.metrics import metrics_of
+from podium.tracking.evaluation import metrics_of
 
 
 def test_what_is_not_a_mean_has_no_interval() -> None:

@@ -9,8 +9,7 @@ import pytest
 from podium.data.gains import GainsName
 from podium.errors import ArgumentError, DataError
 from podium.utility import DCGLearn, RankingPreferences, utility_report
-from podium.utility.intervals import bootstrap_utility
-from podium.utility.position_bias import position_test
+from podium.utility.bootstrap import bootstrap_utility, position_test
 from podium.utility.report import _ends
 from podium.utility.utility_tables import usual_table
 from tests.utility.people import judged, random_pairs

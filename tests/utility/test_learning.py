@@ -11,11 +11,10 @@ from podium.losses import LambdaLoss
 from podium.measures import DCG, compare, evaluate, nDCG
 from podium.measures.names import parse_measure
 from podium.utility import DCGLearn, RankingPreferences, utility_report
-from podium.utility.intervals import bootstrap_utility
+from podium.utility.bootstrap import bootstrap_utility, position_test
 from podium.utility.learn import choose_C, folds_of, held_out_leads
 from podium.utility.learned_utility import accuracy
 from podium.utility.next_pair import next_positions
-from podium.utility.position_bias import position_test
 from podium.utility.utility_tables import factor, similarity, usual_table
 from tests.utility.people import judged, preferences, random_pairs
 

@@ -8,8 +8,7 @@ import pytest
 
 from podium.errors import ArgumentError, DataError
 from podium.utility import DCGLearn, RankingPreferences, utility_report
-from podium.utility.intervals import bootstrap_utility
-from podium.utility.position_bias import position_test
+from podium.utility.bootstrap import bootstrap_utility, position_test
 from podium.utility.report_html import report_html
 from podium.utility.systems import flips
 from tests.utility.people import TRUTH, people, runs

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.aggregation.margins import against
-from podium.aggregation.moves import best_first, insert_all, move_all
+from podium.aggregation.margins import against, best_first, insert_all, move_all
 from podium.kernels import Doubles, Ints, kernel
 
 _VIOLATION = 1e-6

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from podium.aggregation.margins import margins
-from podium.aggregation.moves import best_first, insert_all, move_all, write_order
+from podium.aggregation.margins import best_first, insert_all, margins, move_all, write_order
 from podium.aggregation.positional import borda
 from podium.aggregation.votes import Unranked, checked_votes, row_scores
 from podium.kernels import Doubles, Ints, kernel

@@ -9,8 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from podium.aggregation.integer_programme import Solved, solve_programme
 from podium.aggregation.kemeny import borda_start
-from podium.aggregation.margins import against, margins
-from podium.aggregation.moves import best_first, insert_all, move_all, write_order
+from podium.aggregation.margins import (
+    against,
+    best_first,
+    insert_all,
+    margins,
+    move_all,
+    write_order,
+)
 from podium.aggregation.votes import Unranked, checked_votes, row_scores
 from podium.errors import ArgumentError
 from podium.kernels import Doubles, Ints, kernel

@@ -13,7 +13,7 @@ from podium.data.pool import tabbed_lines
 from podium.errors import DataError
 
 if TYPE_CHECKING:
-    from podium.clicks import ClickTraining
+    from podium.clicks.training import ClickTraining
     from podium.rankers import Ranker
 
 _PANEL = "Clicks"

@@ -92,7 +92,8 @@ def import_command(
 
     Clients are hashed; IP addresses and user agents are not kept.
     """
-    from podium.clicks import ImportRules, fetch_ubi, import_clicks
+    from podium.clicks import ImportRules, import_clicks
+    from podium.clicks.fetching import fetch_ubi
 
     key = None if key_file is None else Path(key_file).read_text().strip()
     chosen: list[Any] = list(sources)

@@ -53,7 +53,7 @@ def explain_command(
     require_other_file(output, ranker, data, reading.group)
     # Imported here: rankers need packages that other commands do not.
     from podium.explain import smallest_changes
-    from podium.explain.explanation_html import explanation_html
+    from podium.explain.html import explanation_html
     from podium.export.reading import read_ranker
 
     model = read_ranker(ranker)
@@ -130,7 +130,7 @@ def _pair_json(pair: PairExplanation) -> dict[str, Any]:
 def _print(
     explanation: Explanation, pair: PairExplanation, changes: list[FeatureChange] | None
 ) -> None:
-    from podium.explain.explanation_html import reasons
+    from podium.explain.html import reasons
 
     print_facts(
         {

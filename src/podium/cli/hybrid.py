@@ -329,7 +329,7 @@ def _table(path: str) -> Any:
     delimiter = {".csv": ",", ".tsv": "\t"}.get(suffix)
     if delimiter is None:
         raise DataError("is not a table", path=path, hint="Name a file .csv, .tsv or .parquet.")
-    return read_table(path, delimiter=delimiter, strings=(*ID_COLUMNS, "query_id", "qid", "topic"))
+    return read_table(path, delimiter=delimiter, strings=ID_COLUMNS)
 
 
 def _write(path: str, result: HybridTuning | Balance) -> None:

@@ -59,7 +59,7 @@ def importance_command(
     require_other_file(output, ranker, data, reading.group)
     # Imported here: rankers need packages that other commands do not.
     from podium.explain import permutation_importance
-    from podium.explain.importance_html import importance_html
+    from podium.explain.html import importance_html
     from podium.export.reading import read_ranker
 
     model = read_ranker(ranker)

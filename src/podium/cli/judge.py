@@ -122,7 +122,7 @@ def judge_command(
     With --model a language model judges instead, pairs or, with a rubric for them, grades.
     """
     from podium.judging import SessionFile
-    from podium.judging.auditing.scores import model_scores
+    from podium.judging.auditing.sample import model_scores
     from podium.judging.models.answer_log import read_answers
 
     is_folder = Path(session).is_dir() or session.endswith("/")

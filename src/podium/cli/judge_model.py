@@ -145,7 +145,7 @@ class ModelJudge:
             f"{spending.prompt_tokens + spending.answer_tokens:,} tokens",
         }
         if spending.money:
-            facts["spent"] += f", {spending.money:.4f} of money"
+            facts["spent"] += f", {spending.money:.4f} in money"
         flagged = sorted({item for answer in answers if answer.flags for item in answer.items})
         if flagged:
             facts["look at"] = "prompt injection may be in " + ", ".join(flagged[:10])

@@ -25,7 +25,7 @@ from podium.data.files import open_write
 from podium.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
-    from podium.online import OnlineReport
+    from podium.online.comparison import OnlineReport
     from podium.online.report import OnlineRequirement
 
 _WRITERS = (".html", ".md", ".json")
@@ -305,7 +305,8 @@ def _is_ranking_log(source: str) -> bool:
 
 def _imported(source: str, events: list[str], folder: Path) -> Path:
     """Import a ranking log and its events to a folder for the time of the command."""
-    from podium.clicks import fetch_ubi, import_clicks
+    from podium.clicks import import_clicks
+    from podium.clicks.fetching import fetch_ubi
 
     files: list[str | Path] = [each for each in events if not each.startswith("http")]
     with byte_progress("Reading") as progress:

@@ -18,6 +18,7 @@ from podium.measures import compare_powered
 from podium.measures.comparison.prediction_powered import PoweredComparison, PoweredMean
 from podium.measures.conventions import Conventions
 from podium.measures.presets import Measures
+from podium.reports.page import interval_text
 
 MachineLabels = Annotated[
     str | None,
@@ -82,16 +83,12 @@ def _rows(result: PoweredComparison, differences: bool) -> list[list[str]]:
 def _cells(mean: PoweredMean, sign: str) -> list[str]:
     return [
         f"{mean.mean:{sign}.4f}",
-        _interval(mean.low, mean.high, sign),
+        interval_text(mean.low, mean.high, sign),
         f"{mean.human_mean:{sign}.4f}",
-        _interval(mean.human_low, mean.human_high, sign),
+        interval_text(mean.human_low, mean.human_high, sign),
         f"{mean.weight:.2f}",
         f"{mean.human_queries}+{mean.machine_queries}",
     ]
-
-
-def _interval(low: float, high: float, sign: str) -> str:
-    return "-" if math.isnan(low) else f"{low:{sign}.4f} to {high:{sign}.4f}"
 
 
 def _as_json(result: PoweredComparison) -> dict[str, object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -66,11 +66,9 @@ def settings_for(database: str | None) -> Settings:
     return Settings()
 
 
-@contextmanager
-def engine_for(database: str | None) -> Iterator[Engine]:
+def engine_for(database: str | None) -> AbstractContextManager[Engine]:
     """Connect to a database."""
-    with connected(settings_for(database)) as engine:
-        yield engine
+    return connected(settings_for(database))
 
 
 @contextmanager

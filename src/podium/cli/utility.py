@@ -23,7 +23,7 @@ from podium.data import Judgments
 from podium.data.files import open_write
 from podium.errors import DataError
 from podium.utility import DCGLearn, RankingPreferences, utility_report
-from podium.utility.intervals import Intervals, bootstrap_utility
+from podium.utility.bootstrap import Intervals, bootstrap_utility
 from podium.utility.learn import choose_C
 from podium.utility.learned_utility import LearnedUtility, write_learned
 from podium.utility.next_pair import next_positions

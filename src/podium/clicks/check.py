@@ -1,4 +1,4 @@
-"""May a log be learned from? Traps of logging, and can examination be told from relevance?"""
+"""Whether a log may be learned from: traps of logging, and examination apart from relevance."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from podium.clicks.cells import CellFiles, by_rank, swap_sums
 from podium.clicks.importing import WHAT_TO_LOG
 from podium.clicks.models import DEPTH, connected, examine_moved, information
 from podium.clicks.table import ClickLog, Searches
-from podium.errors import ArgumentError
+from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles
 
 Verdict: TypeAlias = Literal["learnable", "assumptions", "no"]
@@ -25,7 +25,7 @@ _FULL = 0.98
 
 @dataclass(frozen=True)
 class LogFinding:
-    """Something in a log that misleads who learns from it.
+    """Something in a log that misleads those who learn from it.
 
     Attributes:
         kind: A short name.
@@ -145,6 +145,8 @@ def _check(log: ClickLog, files: CellFiles, depth: int) -> LogCheck:
         several += swap_sums(cells.begins, cells.context, cells.shown, moved, linked)
         pairs += cells.pairs
     shown = np.flatnonzero(impressions)
+    if not len(shown):
+        raise DataError(f"nothing was shown at ranks 1 to {depth}", hint="Give a larger depth.")
     first = int(shown[0])
     components = _components(linked, shown.tolist())
     theta, _, high, _ = examine_moved(files, depth, 100, 1e-4)

@@ -56,7 +56,7 @@ def fetch_ubi(
         Path(folder).mkdir(parents=True, exist_ok=True)
     output, state_file = Path(folder) / "fetched.ndjson", Path(folder) / "fetched.json"
     state: dict[str, Any] = {"bytes": 0, "records": 0, "done": [], "after": None, "pit": None}
-    if state_file.exists():
+    if state_file.exists() and output.exists():
         state = json.loads(state_file.read_bytes())
     with writing(output), output.open("ab") as stream:
         stream.truncate(state["bytes"])  # a page that a kill left unfinished
@@ -73,7 +73,8 @@ def fetch_ubi(
                 if hits:
                     state["after"] = hits[-1]["sort"]
                 else:
-                    _close(client, state)
+                    closed = {"pit_id": [state["pit"]]}
+                    client.request("DELETE", "_search/point_in_time", closed, allowed=(400, 404))
                     state |= {"after": None, "pit": None, "done": [*state["done"], index]}
                 with atomic_write(state_file) as file:
                     file.write(json_line(state))
@@ -106,12 +107,6 @@ def _page(
         hits: list[dict[str, Any]] = _value(_value(answer, "hits"), "hits")
         return hits
     raise DataError("OpenSearch has no point in time", hint="Try again, or import files.")
-
-
-def _close(client: EngineRequests, state: dict[str, Any]) -> None:
-    client.request(
-        "DELETE", "_search/point_in_time", {"pit_id": [state["pit"]]}, allowed=(400, 404)
-    )
 
 
 def _value(answer: Any, name: str) -> Any:

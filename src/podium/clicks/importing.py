@@ -96,8 +96,8 @@ def import_clicks(
 
     Args:
         source: JSON lines (plain, gzip or zstd), Parquet or CSV files, a folder of a ranking log,
-            or a table in memory: columns by name, a data frame or an Arrow table. For a running
-            OpenSearch see `fetch_ubi`.
+            or a table in memory: columns by name, a data frame or an Arrow table. A running
+            OpenSearch is read by ``podium clicks import URL``.
         folder: Where the log is written: a folder that is empty or does not exist.
         kind: What the source is, if it does not show.
         events: With a ranking log: files of JSON lines with ``search_id``, ``document_id``,

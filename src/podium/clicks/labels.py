@@ -13,7 +13,7 @@ from scipy import stats
 
 from podium.clicks.models import ClickModel
 from podium.data import Judgments
-from podium.data.arrow_arrays import to_numpy
+from podium.data.frames import to_numpy
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Ints
 

@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from podium.data.arrow_arrays import to_numpy
 from podium.data.files import open_write
+from podium.data.frames import to_numpy
 from podium.errors import ArgumentError, DataError, MissingPackageError
 from podium.kernels import Ints
 from podium.threads import thread_count

@@ -20,7 +20,7 @@ from podium.clicks.check import LogCheck, check_log
 from podium.clicks.models import DEPTH, fit_clicks
 from podium.clicks.table import ClickLog
 from podium.data import Dataset, Judgments
-from podium.data.arrow_arrays import filled, to_numpy
+from podium.data.frames import filled, to_numpy
 from podium.data.seeds import generator
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Ints

@@ -13,15 +13,16 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 
 from podium.data import labels as label_orders
-from podium.data.arrow_arrays import filled, to_arrow
 from podium.data.columns import column_names, numbered_names, refuse_duplicates
 from podium.data.definitions_hash import common_hash
 from podium.data.frames import (
     arrow_table,
     feature_matrix,
+    filled,
     html_table,
     numeric_columns,
     required_column,
+    to_arrow,
 )
 from podium.data.grouping import (
     Grouping,

@@ -1,7 +1,8 @@
 """Tables of other libraries: pandas, Polars, PyArrow, DuckDB and others that export Arrow streams.
 
 They are read by Arrow's PyCapsule protocol (``__arrow_c_stream__``), so none of these libraries is
-imported here.
+imported here. Columns become arrays, and the other way, without a copy: PyArrow's own conversions
+import pandas wherever it is installed, half a second of a short command.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from podium.errors import DataError, MissingPackageError
-from podium.kernels import Floats
+from podium.kernels import Floats, Ints
 from podium.registry import unknown_name
 
 
@@ -159,3 +161,42 @@ def _is_numeric(kind: pa.DataType) -> bool:
 def _either(names: Sequence[str]) -> str:
     *others, last = names
     return f"{', '.join(others)} or {last}" if others else last
+
+
+def to_numpy(column: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
+    """Return a column as an array, which is read-only.
+
+    Example:
+        >>> to_numpy(pa.array([1, 2], pa.int32()))
+        array([1, 2], dtype=int32)
+    """
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    numeric = pa.types.is_integer(array.type) or pa.types.is_floating(array.type)
+    if numeric and not array.null_count:
+        return np.from_dlpack(array)
+    values: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    return values
+
+
+def to_arrow(integers: Ints) -> pa.Int64Array:
+    """Return integers as an Arrow array, such as rows to take.
+
+    Example:
+        >>> to_arrow(np.array([3, 5])).to_pylist()
+        [3, 5]
+    """
+    buffer = pa.py_buffer(np.ascontiguousarray(integers, np.int64))
+    return pa.Array.from_buffers(pa.int64(), len(integers), [None, buffer])
+
+
+def filled(integers: pa.Array, value: int) -> Ints:
+    """Return integers with a value in the place of nulls.
+
+    Example:
+        >>> filled(pa.array([4, None]), -1)
+        array([ 4, -1])
+    """
+    missing = to_numpy(integers.is_null().cast(pa.int8())).astype(np.bool_)
+    buffers = [None, integers.buffers()[1]]
+    known = pa.Array.from_buffers(integers.type, len(integers), buffers, offset=integers.offset)
+    return np.where(missing, value, to_numpy(known)).astype(np.int64)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from podium.data.arrow_arrays import to_arrow, to_numpy
+from podium.data.frames import to_arrow, to_numpy
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Ints
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 
-from podium.data.arrow_arrays import filled
+from podium.data.frames import filled
 from podium.data.grouping import Strings, as_strings, group_rows
 from podium.data.ids import match_rows
 from podium.data.numbers import as_numbers

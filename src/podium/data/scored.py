@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from podium.data.arrow_arrays import to_arrow, to_numpy
 from podium.data.files import Reporter
 from podium.data.formats.parquet_file import open_parquet
+from podium.data.frames import to_arrow, to_numpy
 from podium.data.grouping import Strings, as_strings
 from podium.data.shards import ShardSet
 from podium.data.stream import SeenQueries, check_not_repeated

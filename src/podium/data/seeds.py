@@ -1,8 +1,12 @@
-"""Seeds and random numbers: a seed is a non-negative integer below 2^63."""
+"""Seeds and random numbers: a seed is a non-negative integer below 2^63.
+
+Numbers hashed from a key depend on what is drawn for, not on when: they are the same in any process
+and any order.
+"""
 
 from __future__ import annotations
 
-from hashlib import shake_256
+from hashlib import blake2b, shake_256
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,3 +54,25 @@ def hashed_numbers(count: int, *key: object) -> NDArray[np.uint64]:
     """
     text = "\x1f".join(map(str, key)).encode()
     return np.frombuffer(shake_256(text).digest(8 * count), "<u8").astype(np.uint64)
+
+
+def hashed_uniform(*key: object) -> float:
+    """A number from 0 up to 1 that looks random and depends on the key alone.
+
+    Example:
+        >>> hashed_uniform(0, "a", "b") == hashed_uniform(0, "a", "b"), 0 <= hashed_uniform(7) < 1
+        (True, True)
+    """
+    text = "\x1f".join(map(str, key)).encode()
+    return int.from_bytes(blake2b(text, digest_size=8).digest()) / 2**64
+
+
+def hashed_permutation(count: int, *key: object) -> list[int]:
+    """The numbers 0, 1, …, count - 1 in an order that depends on the key alone.
+
+    Example:
+        >>> sorted(hashed_permutation(5, "seed 7"))
+        [0, 1, 2, 3, 4]
+    """
+    order: list[int] = np.argsort(hashed_numbers(count, *key), kind="stable").tolist()
+    return order

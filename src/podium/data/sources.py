@@ -15,7 +15,7 @@ import pyarrow as pa
 from podium.data.candidates import candidate_judgments
 from podium.data.files import numbered_lines, plain_suffix
 from podium.data.format_registry import FORMATS
-from podium.data.formats.csv import read_table
+from podium.data.formats.csv import DOCUMENT_COLUMNS, ID_COLUMNS, QUERY_COLUMNS, read_table
 from podium.data.formats.jsonl import read_jsonl
 from podium.data.formats.parquet import judgments_kind, read_parquet
 from podium.data.formats.parquet_file import open_parquet
@@ -28,12 +28,8 @@ from podium.errors import DataError
 TableSource: TypeAlias = "str | os.PathLike[str] | Mapping[Any, Any] | Iterable[Any]"
 """A file name, a dictionary of dictionaries, a table, or an iterable of named tuples."""
 
-# The names of Podium's own files come first, then those of ir_measures, PyTerrier, ranx and BEIR.
-# PyTerrier's ``query`` is the text of a query and its ``docid`` an internal number: both come late.
-_QUERY = ("query_id", "qid", "q_id", "query-id", "topic", "query")
-_DOCUMENT = ("document_id", "doc_id", "docno", "corpus-id", "did", "doc", "docid", "document")
 _LABEL = ("label", "relevance", "rel", "grade", "score")
-_IDS = (_QUERY[0], _DOCUMENT[0])
+_IDS = ("query_id", "document_id")
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _SCORE = ("score", "scores", "sim")
 
@@ -136,16 +132,16 @@ def renamed(table: pa.Table, rename: Mapping[str, str] | None) -> pa.Table:
 def _separated_table(
     source: str | os.PathLike[str], suffix: str, rename: Mapping[str, str] | None
 ) -> pa.Table | None:
-    """Read a table with a header line; None if the file is none, as qrels.tsv may be."""
+    """Read a table with a header line; None if it has no such line, as qrels.tsv may not."""
     if suffix not in _DELIMITERS:
         return None
     delimiter = _DELIMITERS[suffix]
     _, first = next(numbered_lines(source), (0, b""))
     names = [name.strip(b'" ') for name in first.split(delimiter.encode())]
     own = [column for column, name in (rename or {}).items() if name in _IDS]
-    if not any(name.encode() in names for name in (*_QUERY, *own)):
+    if not any(name.encode() in names for name in (*QUERY_COLUMNS, *own)):
         return None
-    return read_table(source, delimiter=delimiter, strings=(*_QUERY, *_DOCUMENT, *own))
+    return read_table(source, delimiter=delimiter, strings=(*ID_COLUMNS, *own))
 
 
 def _columns(
@@ -163,15 +159,16 @@ def _columns(
         source = source if isinstance(source, Mapping) else source.to_dict()
         table = _nested_table(source, value_names[0], what)
     elif isinstance(source, Iterable) and not isinstance(source, bytes):
-        table = _tuple_table(list(source), value_names, what)
+        rows = list(source)
+        table = _tuple_table(rows, value_names, what) if rows else pa.table({})
     else:
         raise _not_readable(source, what)
     if not table.num_rows:
         raise DataError(f"there are no {what}", hint="Give at least one row.")
     column = first_column(table, value_names, values)
     return [
-        first_column(table, _QUERY, "query ids"),
-        first_column(table, _DOCUMENT, "document ids"),
+        first_column(table, QUERY_COLUMNS, "query ids"),
+        first_column(table, DOCUMENT_COLUMNS, "document ids"),
         float_column(column, values),
     ]
 
@@ -192,18 +189,18 @@ def _nested_table(source: Mapping[Any, Any], value_name: str, what: str) -> pa.T
         for document, value in documents.items()
     ]
     columns: Any = zip(*rows, strict=True) if rows else ((), (), ())
-    return _table(dict(zip((_QUERY[0], _DOCUMENT[0], value_name), columns, strict=True)), what)
+    return _table(dict(zip((*_IDS, value_name), columns, strict=True)), what)
 
 
 def _tuple_table(rows: list[Any], value_names: tuple[str, ...], what: str) -> pa.Table:
     """Read named tuples, or other objects with attributes of those names."""
     columns = {}
-    for names in (_QUERY, _DOCUMENT, value_names):
-        name = next((name for name in names if rows and hasattr(rows[0], name)), None)
-        if rows and name is None:
+    for names in (QUERY_COLUMNS, DOCUMENT_COLUMNS, value_names):
+        name = next((name for name in names if hasattr(rows[0], name)), None)
+        if name is None:
             raise _not_readable(rows[0], what)
         try:
-            columns[name or names[0]] = [getattr(row, name or "") for row in rows]
+            columns[name] = [getattr(row, name) for row in rows]
         except AttributeError as error:
             raise DataError(
                 f"rows of the {what} are of different types ({error})", hint="Give one type."

@@ -12,8 +12,7 @@ import podium
 from podium.data import Dataset
 from podium.data.description import Description, describe
 from podium.explain.importance import Importance, permutation_importance
-from podium.explain.similarity import similar_pairs
-from podium.explain.spread import within_query_deviation
+from podium.explain.similarity import similar_pairs, within_query_deviation
 from podium.measures import Conventions, evaluate
 from podium.measures.comparison.statistics import mean_interval
 from podium.measures.names import parse_measure
@@ -22,6 +21,7 @@ from podium.measures.registry import Measure, definition_of
 from podium.rankers import Ranker
 from podium.rankers.inputs import aligned_dataset
 from podium.reports.document import ReportDocument, ReportSection
+from podium.reports.page import interval_text
 
 _MOST_NAMES = 50
 _MOST_FEATURES = 15
@@ -179,7 +179,7 @@ def _measure_section(
         mean, low, high = mean_interval(known)
         if definition_of(measure).aggregate != "mean":  # the interval is of the mean
             mean, low, high = evaluation.means[measure], math.nan, math.nan
-        interval = "-" if math.isnan(low) else f"{low:.4f} to {high:.4f}"
+        interval = interval_text(low, high)
         better = "larger" if measure.larger_is_better else "smaller"
         rows.append((repr(measure), f"{mean:.4f}", interval, f"{len(known):,}", better))
     text = f"Conventions: {conventions_text(evaluation.conventions)}. Intervals are over queries."

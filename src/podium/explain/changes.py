@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from podium.data import Dataset
 from podium.errors import ArgumentError
-from podium.explain.spread import within_query_deviation
+from podium.explain.similarity import within_query_deviation
 from podium.kernels import Doubles, Floats
 from podium.rankers import Ranker
 from podium.rankers.inputs import aligned_dataset

@@ -73,7 +73,7 @@ def partial_dependence(
     query does not have.
 
     Args:
-        ranker: A fitted ranker, but no cascade.
+        ranker: A fitted ranker; not a cascade.
         data: The data.
         feature: The name of the feature.
         points: The number of quantiles, at least 2.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,6 +29,7 @@ from podium.rankers import Ranker
 from podium.rankers.inputs import aligned_dataset
 from podium.rankers.parameter_checks import check_integer
 from podium.registry import unknown_name
+from podium.reports.page import interval_text
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class GroupImportance:
     @property
     def interval(self) -> str:
         """The interval as it is printed."""
-        return "-" if math.isnan(self.low) else f"{self.low:+.4f} to {self.high:+.4f}"
+        return interval_text(self.low, self.high, "+")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

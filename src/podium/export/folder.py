@@ -18,6 +18,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field, replace
+from io import BytesIO
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,7 +31,9 @@ from podium.data.files import read_bounded, writing
 from podium.data.json_lines import json_line, json_lines, parse_json
 from podium.errors import ArgumentError, DataError
 from podium.kernels import Doubles, Ints
+from podium.rankers.storage import Archive, archive_bytes, read_archive
 from podium.scorers.feature_names import shortened
+from podium.scorers.models import FittedModel
 
 MANIFEST, GOLDEN, REFERENCE = "manifest.json", "golden.jsonl", "reference.podium"
 FUSION = "hybrid.toml"
@@ -213,6 +216,10 @@ class ExportFolder:
         except DataError as error:
             raise error.at(self.path / name) from error
 
+    def reference(self) -> FittedModel:
+        """Return the exported model, whose parts explain a difference."""
+        return read_reference(self.read(REFERENCE))
+
     def target_files(self) -> dict[str, bytes]:
         """Return the files that are written for the target, by name."""
         names = sorted(set(self.manifest.files) - {GOLDEN, REFERENCE, FUSION})
@@ -377,3 +384,25 @@ def _files_of_export(folder: Path) -> set[str]:
 
 def _read(file: Path) -> bytes:
     return read_bounded(file, _MOST_BYTES, hint="Export it again.")
+
+
+def reference_bytes(model: FittedModel) -> bytes:
+    """Encode a model."""
+    values, arrays = model.content()
+    metadata = {"feature_names": list(model.feature_names), **values}
+    return archive_bytes(Archive(type(model).__name__, metadata, arrays))
+
+
+def read_reference(content: bytes) -> FittedModel:
+    """Decode a model that ``reference_bytes`` encoded; a DataError for anything else."""
+    archive = read_archive(BytesIO(content))
+    try:
+        names = tuple(map(str, archive.metadata["feature_names"]))
+        kind = FittedModel.KINDS[archive.kind]
+        return kind.from_content(names, archive.metadata, archive.arrays)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(
+            f"is not the model of an export ({error!r})", hint="Export it again."
+        ) from error

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +13,9 @@ from podium.errors import ArgumentError, DataError
 from podium.export.coverage import coverage
 from podium.export.differences import Finding, file_findings
 from podium.export.explanations import explain_scores
-from podium.export.folder import REFERENCE, ExportFolder, GoldenRows, TextInput
+from podium.export.folder import ExportFolder, GoldenRows, TextInput
 from podium.export.fusions import fusion_findings, read_fusion
 from podium.export.live import LiveEngine
-from podium.export.reference import read_reference
 from podium.export.targets import TARGETS
 from podium.export.targets.base import EngineModel
 from podium.export.texts import TextGraph, compare_scores
@@ -87,10 +88,9 @@ def verify_export(
     if manifest.is_fusion:
         return _verify_fusion(export, engine)
     golden = export.golden_rows()
-    reference = read_reference(export.read(REFERENCE))
+    reference = export.reference()
     features = manifest.features
     tolerance = score_tolerance(manifest.target, reference, golden.values)
-    findings: list[Finding] = []
     if engine is None:
         written = read_written(export, reference)
         scores = written.predict(golden.values)
@@ -102,28 +102,13 @@ def verify_export(
             target = TARGETS.named(manifest.target)
             findings = file_findings(reference, written, target, features, golden, off)
     else:
-        scores = engine.score(export, golden.values)
-        if scores.shape != golden.scores.shape:
-            raise DataError(
-                f"the engine scored {len(scores)} of {len(golden.scores)} golden rows",
-                hint="Put the export there first.",
-            )
+        scores = _engine_scores(export, engine, golden)
         off, findings, unchecked = _compare_live(export, reference, golden, scores, tolerance)
     if len(golden.scores) and not np.ptp(golden.scores):
         unchecked.append(f"the ranker: all {len(golden.scores)} golden rows have the same score")
-    changed = export.changed_files()
-    if changed:
-        files = [Finding(f"{name} is not as it was written", ()) for name in changed]
-        findings = files + _other_fields(export) + findings
-    return Verification(
-        rows=len(scores),
-        off=tuple(off.tolist()),
-        largest=float(np.abs(scores - golden.scores).max(initial=0.0)),
-        tolerance=float(tolerance.max(initial=0.0)),
-        findings=tuple(findings),
-        changed=tuple(changed),
-        unchecked=tuple(unchecked),
-    )
+    if export.changed_files():
+        findings = _other_fields(export) + findings
+    return _verification(export, scores, golden.scores, tolerance, off, findings, unchecked)
 
 
 def _verify_texts(
@@ -133,55 +118,62 @@ def _verify_texts(
     if engine is not None:
         raise ArgumentError("no engine scores texts", hint="Leave URL out.")
     pairs, expected = export.golden_pairs()
-    tolerance = export.manifest.tolerance
+    tolerance = np.full(len(pairs), export.manifest.tolerance)
     scores = TextGraph.open(export.target_files(), texts, export.path).predict(pairs)
-    changed = export.changed_files()
-    findings = [Finding(f"{name} is not as it was written", ()) for name in changed]
-    findings += compare_scores(scores, pairs, expected, tolerance)
-    return Verification(
-        rows=len(pairs),
-        off=tuple(_off(scores, expected, np.full(len(pairs), tolerance)).tolist()),
-        largest=float(np.abs(scores - expected).max(initial=0.0)),
-        tolerance=tolerance,
-        findings=tuple(findings),
-        changed=tuple(changed),
-    )
+    findings = compare_scores(scores, pairs, expected, export.manifest.tolerance)
+    off = _off(scores, expected, tolerance)
+    return _verification(export, scores, expected, tolerance, off, findings, [])
 
 
 def _verify_fusion(export: ExportFolder, engine: LiveEngine | None) -> Verification:
     """Score the documents of golden queries by the files of an export, or in a running engine."""
-    golden, tolerance = export.golden_rows(), export.manifest.tolerance
+    golden = export.golden_rows()
     assert golden.offsets is not None  # those of a fusion have queries
-    try:
+    tolerance = np.full(len(golden.scores), export.manifest.tolerance)
+    with _reading(export, export.manifest.target):
         target, written = read_fusion(export)
         findings = fusion_findings(export, written)
         if engine is None:
             scores = target.scores(written, golden.values, golden.offsets)
-    except DataError as error:
-        raise error.at(export.path) from error
-    except _MALFORMED as error:
-        raise DataError(
-            f"the files for {export.manifest.target} are malformed ({shortened(repr(error))})",
-            path=export.path,
-            hint="Export it again.",
-        ) from error
     if engine is not None:
-        scores = engine.score(export, golden.values)
-    off = _off(scores, golden.scores, np.full(len(scores), tolerance))
-    changed = export.changed_files()
+        scores = _engine_scores(export, engine, golden)
     own = "lists of your own documents: golden queries have fields of their own"
     unchecked = [_NO_ENGINE, target.unverified] if engine is None else [own]
+    off = _off(scores, golden.scores, tolerance)
+    return _verification(
+        export, scores, golden.scores, tolerance, off, findings, filter(None, unchecked)
+    )
+
+
+def _engine_scores(export: ExportFolder, engine: LiveEngine, golden: GoldenRows) -> Doubles:
+    scores = engine.score(export, golden.values)
+    if scores.shape != golden.scores.shape:
+        raise DataError(
+            f"the engine scored {len(scores)} of {len(golden.scores)} golden rows",
+            hint="Put the export there first.",
+        )
+    return scores
+
+
+def _verification(
+    export: ExportFolder,
+    scores: Doubles,
+    expected: Doubles,
+    tolerance: Doubles,
+    off: Ints,
+    findings: Iterable[Finding],
+    unchecked: Iterable[str],
+) -> Verification:
+    changed = export.changed_files()
+    files = [Finding(f"{name} is not as it was written", ()) for name in changed]
     return Verification(
         rows=len(scores),
         off=tuple(off.tolist()),
-        largest=float(np.abs(scores - golden.scores).max(initial=0.0)),
-        tolerance=tolerance,
-        findings=(
-            *(Finding(f"{each} is not as it was written", ()) for each in changed),
-            *findings,
-        ),
+        largest=float(np.abs(scores - expected).max(initial=0.0)),
+        tolerance=float(tolerance.max(initial=0.0)),
+        findings=(*files, *findings),
         changed=tuple(changed),
-        unchecked=tuple(filter(None, unchecked)),
+        unchecked=tuple(unchecked),
     )
 
 
@@ -259,13 +251,20 @@ def read_written(export: ExportFolder, reference: FittedModel) -> EngineModel:
     """Return what the target computes from the files of an export of a model."""
     manifest = export.manifest
     target = TARGETS.named(manifest.target)
-    try:
+    with _reading(export, target.title):
         return target.read(export.target_files(), manifest.features, reference)
+
+
+@contextmanager
+def _reading(export: ExportFolder, title: str) -> Iterator[None]:
+    """Name the folder in errors of its files."""
+    try:
+        yield
     except DataError as error:
         raise error.at(export.path) from error
     except _MALFORMED as error:
         raise DataError(
-            f"the files for {target.title} are malformed ({shortened(repr(error))})",
+            f"the files for {title} are malformed ({shortened(repr(error))})",
             path=export.path,
             hint="Export it again.",
         ) from error

@@ -22,12 +22,12 @@ from podium.export.folder import (
     ExportManifest,
     Feature,
     GoldenRows,
+    reference_bytes,
     write_folder,
 )
 from podium.export.fusions import write_fusion
 from podium.export.golden import golden_values
 from podium.export.reading import read_ranker
-from podium.export.reference import reference_bytes
 from podium.export.targets import TARGETS
 from podium.export.targets.base import EngineModel, Request, Target, engine_names
 from podium.export.texts import TEXT_TOLERANCE, compare_scores, text_graph

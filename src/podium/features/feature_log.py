@@ -28,13 +28,13 @@ from podium.data.json_lines import json_line, json_lines
 from podium.errors import ArgumentError, DataError
 from podium.export.live.http_client import EngineClient, Retry
 from podium.export.live.solr import reload_replicas
+from podium.features.definitions import FeatureRows
 from podium.features.feature_search import (
     MOST_DOCUMENTS,
     EngineRequest,
     FeatureSearch,
     QueryRefusedError,
 )
-from podium.features.rows import FeatureRows
 from podium.features.search_query import LoggedDocument, SearchQuery
 
 _FORMAT = 1

@@ -15,12 +15,12 @@ import numpy as np
 
 from podium.data.files import Reporter
 from podium.errors import ArgumentError, DataError
-from podium.export.folder import REFERENCE, ExportFolder
+from podium.export.folder import ExportFolder
 from podium.export.live.http_client import EngineClient
 from podium.export.live.versions import version_name
-from podium.export.reference import read_reference
 from podium.export.targets.base import EngineModel
 from podium.export.verifying import read_written, score_tolerance
+from podium.features.definitions import FeatureRows
 from podium.features.feature_log import check_feature_set, send
 from podium.features.feature_search import (
     MOST_DOCUMENTS,
@@ -28,7 +28,6 @@ from podium.features.feature_search import (
     FeatureSearch,
     QueryRefusedError,
 )
-from podium.features.rows import FeatureRows
 from podium.features.search_query import LoggedDocument, SearchQuery
 
 _MOST_DIFFERENCES = 20
@@ -146,7 +145,7 @@ class _Check:
     ) -> None:
         self._search, self._depth, self._top, self._name = search, depth, top, model
         self._target = export.manifest.target
-        self._reference = read_reference(export.read(REFERENCE))
+        self._reference = export.reference()
         self._written: EngineModel = read_written(export, self._reference)
         names = search.definitions.names
         unknown = [each.name for each in export.manifest.features if each.name not in names]

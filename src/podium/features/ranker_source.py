@@ -16,8 +16,7 @@ from podium.data.definitions_hash import require_same_definitions
 from podium.data.files import read_bounded
 from podium.errors import DataError
 from podium.features.definition import Column, FeatureDefinition, Source, ValueType
-from podium.features.definitions import FeatureDefinitions
-from podium.features.rows import FeatureRows
+from podium.features.definitions import FeatureDefinitions, FeatureRows
 from podium.features.search_query import LoggedDocument, SearchQuery
 from podium.features.toml_table import TomlTable
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from podium.data.seeds import hashed_uniform
 from podium.errors import ArgumentError
-from podium.judging.seeded_hash import hashed_uniform
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 A log has everything that is known about a session: verdicts on pairs, marks on items, grades,
 verdicts on whole rankings, and undos. An undo is an entry too: it names the entry that no longer
-stands by its position in the log, and can itself be undone. `standing` returns what is left.
+stands by its position in the log, and can itself be undone. `active_entries` returns what is left.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Outcome(IntEnum):
     @property
     def flipped(self) -> Outcome:
         """The same verdict with the sides exchanged."""
-        return FLIPPED[self]
+        return _FLIPPED[self]
 
 
 def as_outcome(value: Any) -> Outcome:
@@ -47,7 +47,7 @@ def as_outcome(value: Any) -> Outcome:
     """
     if isinstance(value, Outcome):
         return value
-    # False would be a tie, where who writes it is likely to mean right.
+    # False would be a tie, where its writer is likely to mean right.
     if not isinstance(value, bool):
         try:
             return Outcome(value)
@@ -56,12 +56,11 @@ def as_outcome(value: Any) -> Outcome:
     raise DataError(f"outcome is {value!r}", hint="1 is left, -1 right, 0 a tie.")
 
 
-FLIPPED = {
+_FLIPPED = {
     Outcome.LEFT: Outcome.RIGHT,
     Outcome.TIE: Outcome.TIE,
     Outcome.RIGHT: Outcome.LEFT,
 }
-"""Each outcome with the sides exchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +176,11 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "Outcome": int,
 }
 _FIELDS = {
-    kind: tuple((field.name, str(field.type), _TYPES[str(field.type)]) for field in fields(kind))
+    kind: {field.name: (str(field.type), _TYPES[str(field.type)]) for field in fields(kind)}
     for kind in _NAMES
 }
 _LONGEST = 1e12
-"""No time is so long; not-a-number and infinity, which JSON readers let through, are not below."""
+"""Longer than any time. NaN and infinity, which JSON readers let through, are not below it."""
 
 
 def check_entry(entry: Entry) -> None:
@@ -191,8 +190,8 @@ def check_entry(entry: Entry) -> None:
         raise DataError(
             f"{entry!r} is not an entry", hint="Give a Verdict, Mark, Grade or the like."
         )
-    for name, kind, expected_type in known:
-        _check_value(_NAMES[type(entry)], name, getattr(entry, name), kind, expected_type)
+    for name, types in known.items():
+        _check_value(_NAMES[type(entry)], name, getattr(entry, name), *types)
 
 
 def _check_value(
@@ -255,15 +254,14 @@ def entry_from_json(values: dict[str, Any]) -> Entry:
         raise DataError(
             f"{name!r} is not a valid kind of entry", hint=f"Known: {', '.join(_KINDS)}."
         )
-    known = {field.name: field for field in fields(kind)}
-    for field in known.values():
+    for field in fields(kind):
         if field.default is MISSING and field.name not in values:
             raise DataError(f"the {name} has no {field.name!r}", hint="Give one.")
+    known = _FIELDS[kind]
     for key, value in values.items():
         if key not in known:
             raise DataError(f"a {name} has no {key!r}", hint=f"Known: {', '.join(known)}.")
-        typed = str(known[key].type)
-        _check_value(str(name), key, value, typed, _TYPES[typed])
+        _check_value(str(name), key, value, *known[key])
     return kind(**values)
 
 
@@ -276,3 +274,24 @@ def seconds_spent(log: Sequence[Entry], assessors: Iterable[str] | None = None) 
     """
     names = None if assessors is None else set(assessors)
     return sum(entry.seconds for entry in log if names is None or entry.assessor in names)
+
+
+def majority(outcomes: Iterable[Outcome]) -> Outcome:
+    """The majority outcome; if two are equally frequent, the side with more votes, or a tie.
+
+    Example:
+        >>> majority([Outcome.LEFT, Outcome.TIE, Outcome.TIE]).name
+        'TIE'
+        >>> majority([Outcome.LEFT, Outcome.RIGHT]).name
+        'TIE'
+    """
+    left = tie = right = 0
+    for outcome in outcomes:
+        left += outcome == Outcome.LEFT
+        tie += outcome == Outcome.TIE
+        right += outcome == Outcome.RIGHT
+    if left > right and left >= tie:
+        return Outcome.LEFT
+    if right > left and right >= tie:
+        return Outcome.RIGHT
+    return Outcome.TIE

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from podium.judging.assignment import Overlap
-from podium.judging.entries import Entry, Grade, Mark, Outcome, Verdict
+from podium.judging.entries import Entry, Grade, Mark, Outcome, Verdict, majority
 from podium.judging.transitive_closure import KnownOutcomes
-from podium.judging.votes import majority
 
 
 class LogSummary:

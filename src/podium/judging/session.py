@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from podium.data.seeds import checked_seed
+from podium.data.seeds import checked_seed, hashed_permutation, hashed_uniform
 from podium.errors import ArgumentError, DataError
 from podium.judging.algorithms import CAREFUL, get_algorithm
 from podium.judging.algorithms.selection import Pair
@@ -29,7 +29,6 @@ from podium.judging.entries import (
 )
 from podium.judging.log_summary import LogSummary
 from podium.judging.result import SessionResult, levels
-from podium.judging.seeded_hash import hashed_permutation, hashed_uniform
 from podium.judging.strategies import (
     ActiveSamplingStrategy,
     SelectionProblem,

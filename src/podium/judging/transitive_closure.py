@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from podium.judging.entries import FLIPPED, Outcome
+from podium.judging.entries import Outcome
 
 
 class KnownOutcomes:
@@ -45,7 +45,7 @@ class KnownOutcomes:
         beats: list[list[int]] = [[] for _ in self.below]
         for (left, right), outcome in outcomes:
             self.judged[left, right] = outcome
-            self.judged[right, left] = FLIPPED[outcome]
+            self.judged[right, left] = outcome.flipped
             if outcome is Outcome.LEFT:
                 beats[left].append(right)
                 self.beaten_by[right].append(left)

@@ -1,15 +1,17 @@
-"""Losses that are one compiled function of one query."""
+"""Losses that are one compiled function of one query: their bases, and what they share."""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from podium.kernels import Doubles, Ints
+from podium.errors import ArgumentError
+from podium.kernels import Doubles, Ints, inner
 from podium.kernels.intrinsics import borrow
 from podium.kernels.specialize import specialize
 from podium.losses.base import Batch, Loss, normalize_k
@@ -103,3 +105,52 @@ def index_memory(rows: int, largest: int) -> Ints:
 def top(k: int | None) -> int:
     """Return the k that kernels take."""
     return EVERYTHING if k is None else k
+
+
+@inner
+def softplus(x: float) -> float:
+    """``log(1 + exp(x))``."""
+    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+
+
+@inner
+def add_logs(one: float, other: float) -> float:
+    """``log(exp(one) + exp(other))``."""
+    return max(one, other) + math.log1p(math.exp(-abs(one - other)))
+
+
+@inner
+def spread(values: Doubles) -> tuple[float, float]:
+    """Return the smallest and the largest value."""
+    low = high = values[0]
+    for value in values:
+        low = min(low, value)
+        high = max(high, value)
+    return low, high
+
+
+@dataclass(frozen=True)
+class PairLoss(CompiledLoss):
+    """A sum over pairs of a top-k document and a document with a smaller label.
+
+    Documents tied with the k-th count as top-k documents; equal labels make no pair. ``Focused``
+    asks for the pairs *across* only: of the top k against the rest, none inside the top k.
+
+    Attributes:
+        k: How many documents are the top, or None for all.
+        pairs: ``"all"`` pairs of a top-k document, or only those ``"across"`` the edge.
+    """
+
+    row_weighting = "gradient"
+
+    k: int | None = None
+    pairs: Literal["all", "across"] = "all"
+
+    def __post_init__(self) -> None:
+        normalize_k(self)
+        if self.pairs not in ("all", "across"):
+            raise ArgumentError(f"pairs is {self.pairs!r}. Give 'all' or 'across'.")
+
+    @abstractmethod
+    def arguments(self, largest: int) -> tuple[Any, ...]:
+        """The further arguments of ``query``."""

@@ -9,8 +9,8 @@ import numpy as np
 from podium.errors import ArgumentError
 from podium.kernels import Doubles, Ints, kernel
 from podium.losses.base import Batch, Loss, normalize_k
-from podium.losses.pairs import PairLoss
-from podium.losses.top_documents import top_documents
+from podium.losses.compiled import PairLoss
+from podium.losses.orders import top_documents
 
 
 @kernel

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from podium.kernels import Doubles, Ints, inner
-from podium.losses.compiled import TopLoss, index_memory, top, work
-from podium.losses.exponentials import add_logs, softplus
+from podium.losses.compiled import TopLoss, add_logs, index_memory, softplus, top, work
 from podium.losses.orders import top_rows
 
 

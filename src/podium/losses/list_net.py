@@ -14,8 +14,7 @@ from podium.errors import DataError
 from podium.kernels import Doubles, Ints, inner
 from podium.kernels.intrinsics import trailing_zeros
 from podium.losses.base import Batch, normalize_k
-from podium.losses.compiled import CompiledLoss, index_memory, top, work
-from podium.losses.exponentials import spread
+from podium.losses.compiled import CompiledLoss, index_memory, spread, top, work
 from podium.losses.orders import first_rows, top_targets
 
 MOST = 12

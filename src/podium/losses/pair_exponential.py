@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from podium.kernels import Doubles, Ints, inner
-from podium.losses.compiled import index_memory, top, work
-from podium.losses.exponentials import spread
+from podium.losses.compiled import PairLoss, index_memory, spread, top, work
 from podium.losses.orders import top_rows
-from podium.losses.pairs import PairLoss
 
 STEEPEST = 50.0
 """Beyond this difference the exponential goes on as its tangent: e^50 still fits a float32."""

@@ -8,10 +8,9 @@ from typing import Any
 
 from podium.kernels import Doubles, Ints, inner
 from podium.losses.base import Loss
-from podium.losses.compiled import index_memory, top
+from podium.losses.compiled import PairLoss, index_memory, top
 from podium.losses.orders import count_from, first_rows, top_edge
 from podium.losses.pair_rounded import PairRounded
-from podium.losses.pairs import PairLoss
 
 FEW = 256
 """Up to this many top documents, looking at every pair is faster than counting in order."""

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from podium.kernels import Doubles, Ints
-from podium.losses.compiled import index_memory, top, work
-from podium.losses.exponentials import softplus, spread
+from podium.losses.compiled import PairLoss, index_memory, softplus, spread, top, work
 from podium.losses.orders import top_edge
-from podium.losses.pairs import PairLoss
 
 NARROW = 200.0
 """Up to this spread of scores, exponentials of differences are products that cannot overflow."""

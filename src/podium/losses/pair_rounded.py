@@ -8,9 +8,8 @@ from typing import Any
 
 from podium.errors import ArgumentError
 from podium.kernels import Doubles, Ints
-from podium.losses.compiled import index_memory, top
+from podium.losses.compiled import PairLoss, index_memory, top
 from podium.losses.orders import top_edge
-from podium.losses.pairs import PairLoss
 
 
 def _pair_rounded(

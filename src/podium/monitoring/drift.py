@@ -21,8 +21,7 @@ from podium.data import Dataset
 from podium.errors import DataError
 from podium.kernels import Doubles, Floats, Ints
 from podium.monitoring.log_reader import LoggedRankings
-from podium.reports.page import report_page
-from podium.reports.table import Cell, report_table
+from podium.reports.page import Cell, report_page, report_table
 
 SCORE = "score"
 _BINS = 10

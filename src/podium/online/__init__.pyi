@@ -1,10 +1,9 @@
-from .comparison import OnlineReport, compare_groups, compare_interleaved
+from .comparison import compare_groups, compare_interleaved
 from .drafts import interleave
 from .planning import plan_online
 from .report import require_online
 
 __all__ = [
-    "OnlineReport",
     "compare_groups",
     "compare_interleaved",
     "interleave",

@@ -15,9 +15,9 @@ LEVEL = 0.95
 TUNED = 1_000
 """The number of searches at which the intervals are narrowest."""
 LEAST = 30
-"""Clients of each ranking below which nothing is said: few of them vary little by chance."""
+"""The fewest clients of each ranking with an interval: fewer may vary little by chance."""
 _LEAST_EFFECTIVE = 12.0
-"""The same of clients that matter: if a few buy, or spend, nearly all, there are as few."""
+"""The same for clients that matter: if a few buy nearly everything, only they do."""
 
 _ROUNDING = 1e-12
 """The share of squares below which their difference is what rounding left of them."""

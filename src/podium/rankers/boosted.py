@@ -14,7 +14,7 @@ from podium.data.gains import exponential_gains
 from podium.errors import ArgumentError, DataError, PodiumError
 from podium.kernels import Doubles, Floats, Ints
 from podium.losses import PairExponential
-from podium.losses.top_documents import top_documents
+from podium.losses.orders import top_documents
 from podium.measures import evaluate
 from podium.measures.names import parse_measure
 from podium.measures.registry import Measure

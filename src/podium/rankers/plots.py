@@ -8,7 +8,7 @@ import numpy as np
 
 from podium.errors import ArgumentError
 from podium.kernels import Doubles
-from podium.reports.charts import curve_chart, named_bar_chart
+from podium.reports.charts import Bar, curve_chart, signed_bar_chart
 from podium.reports.figure import Figure
 
 _MOST_FEATURES = 25
@@ -42,5 +42,8 @@ def importance_bars(names: Sequence[str], values: Doubles, what: str) -> Figure:
     title = what
     if len(order) < len(names):
         title = f"{what}: {len(order)} largest of {len(names)}"
-    bars = {names[index]: float(values[index]) for index in order}
-    return Figure.of_chart(title, named_bar_chart(title, bars))
+    bars = [
+        Bar(names[index], value, value, value, f"{value:.4g}")
+        for index, value in zip(order, values[order].tolist(), strict=True)
+    ]
+    return Figure.of_chart(title, signed_bar_chart(title, bars, width=620))

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from podium.data import Dataset
-from podium.data.arrow_arrays import to_arrow
 from podium.data.columns import are_numbers
 from podium.data.definitions_hash import require_same_definitions
+from podium.data.frames import to_arrow
 from podium.data.grouping import Grouping, group_rows, group_sizes, ungrouped_rows
 from podium.data.numbers import as_numbers
 from podium.errors import ArgumentError, DataError

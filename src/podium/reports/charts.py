@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
-"""Okabe and Ito's colors, which people with color-blindness tell apart."""
+"""Okabe and Ito's colors, which people with color-blindness distinguish."""
 
 _WIDE, _NARROW = 900, 380
 _LEFT, _RIGHT, _TOP = 48, 14, 12
@@ -229,28 +229,6 @@ def _line_marks(
     return marks
 
 
-def named_bar_chart(title: str, bars: Mapping[str, float]) -> str:
-    """Horizontal bars with a name and a value each; bars of negative values have another color."""
-    row_height, right, width, top = 24, 90, 620, 4
-    shown = {name: _shortened(name, 34) for name in bars}
-    left = 24 + 7 * max((len(text) for text in shown.values()), default=0)
-    longest = max((abs(value) for value in bars.values()), default=0.0) or 1.0
-    scale = (width - left - right) / longest
-    height = top + row_height * len(bars) + 10
-    marks: list[str] = []
-    for row, (name, value) in enumerate(bars.items()):
-        middle = top + row_height * (row + 0.5)
-        length = scale * abs(value)
-        marks += [
-            _text(left - 8, middle + 4, shown[name], "end"),
-            f"<rect x='{left}' y='{middle - 8}' width='{length:.1f}' height='16' "
-            f"fill='{COLORS[0] if value >= 0 else COLORS[1]}'>"
-            f"<title>{escape(name)}: {value:.6g}</title></rect>",
-            _text(left + length + 6, middle + 4, f"{value:.4g}", "start"),
-        ]
-    return _svg(width, height, marks, title)
-
-
 def _shortened(name: str, most: int) -> str:
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
@@ -266,19 +244,21 @@ class Bar:
     note: str = ""
 
 
-def signed_bar_chart(title: str, bars: Sequence[Bar]) -> str:
+def signed_bar_chart(title: str, bars: Sequence[Bar], *, width: int = _NARROW) -> str:
     """Horizontal bars on both sides of 0, with their intervals where they have any.
+
+    Long names are cut to a third of the width.
 
     Example:
         >>> "0.5" in signed_bar_chart("Importance", [Bar("bm25", 0.5, 0.4, 0.6, "0.5")])
         True
     """
-    row_height, width, top = 22, _NARROW, 4
-    shown = [_shortened(bar.name, 18) for bar in bars]
+    row_height, top = 22, 4
+    shown = [_shortened(bar.name, width // 21) for bar in bars]
     left = 12 + 7 * max((len(text) for text in shown), default=0)
     right = 14 + 7 * max((len(bar.note) for bar in bars), default=0)
     ends = [end for bar in bars for end in (bar.value, bar.low, bar.high) if math.isfinite(end)]
-    lowest, highest = min(0.0, *ends, 0.0), max(0.0, *ends, 0.0)
+    lowest, highest = min([0.0, *ends]), max([0.0, *ends])
     scale = (width - left - right) / ((highest - lowest) or 1.0)
 
     def along(value: float) -> float:

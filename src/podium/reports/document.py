@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from podium.reports.page import report_page
-from podium.reports.table import report_table
+from podium.reports.page import report_page, report_table
 
 _STYLE = (
     "th, td { text-align: left; white-space: normal; overflow-wrap: break-word; } "

@@ -1,9 +1,11 @@
-"""The frame of a report: a page of its own, light or dark, that loads nothing from elsewhere."""
+"""The frame of a report and its tables: one page, light or dark, that loads nothing else."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Sequence
 from html import escape
+from typing import NamedTuple, TypeAlias
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2330; --soft: #5d6675; --line: #d9dee7; --page: #fff;
@@ -51,3 +53,61 @@ def report_page(title: str, parts: Sequence[str], *, style: str = "") -> str:
         f"<h1>{escape(title)}</h1>",
     ]
     return "\n".join([*head, *parts, "</body></html>"])
+
+
+class Cell(NamedTuple):
+    """A cell that looks different from others.
+
+    Attributes:
+        text: What it says.
+        tone: The name of a style, such as ``up`` and ``down``.
+        title: What it says under the pointer.
+    """
+
+    text: str
+    tone: str = ""
+    title: str = ""
+
+
+Row: TypeAlias = Sequence[str | Cell]
+
+
+def interval_text(low: float, high: float, sign: str = "") -> str:
+    """The ends of an interval with four digits, with a plus before positive ones if it is the sign.
+
+    Example:
+        >>> interval_text(0.1, 0.25, "+"), interval_text(math.nan, math.nan)
+        ('+0.1000 to +0.2500', '-')
+    """
+    return "-" if math.isnan(low) else f"{low:{sign}.4f} to {high:{sign}.4f}"
+
+
+def report_table(headings: Row, rows: Sequence[Row], *, first: Collection[int] = ()) -> str:
+    """A table of plain text, which is escaped; it scrolls sideways where it is too wide.
+
+    Args:
+        headings: A cell above each column; none for a table without headings.
+        rows: The cells.
+        first: The rows that begin a group.
+
+    Example:
+        >>> report_table(["id"], [["<q>"]])
+        "<div class='wide'><table><tr><th>id</th></tr><tr><td>&lt;q&gt;</td></tr></table></div>"
+    """
+    head = _row("th", headings) if headings else ""
+    body = "".join(_row("td", row, "first" if at in first else "") for at, row in enumerate(rows))
+    return f"<div class='wide'><table>{head}{body}</table></div>"
+
+
+def _row(tag: str, cells: Row, tone: str = "") -> str:
+    return f"<tr{_attribute('class', tone)}>{''.join(_cell(tag, each) for each in cells)}</tr>"
+
+
+def _cell(tag: str, cell: str | Cell) -> str:
+    text, tone, title = (cell, "", "") if isinstance(cell, str) else cell
+    attributes = _attribute("class", tone) + _attribute("title", title)
+    return f"<{tag}{attributes}>{escape(text)}</{tag}>"
+
+
+def _attribute(name: str, value: str) -> str:
+    return f" {name}='{escape(value)}'" if value else ""

@@ -16,9 +16,8 @@ import structlog
 
 from podium.errors import DataError
 from podium.export.live.http_client import check_address
-from podium.features.definitions import FeatureDefinitions
+from podium.features.definitions import FeatureDefinitions, FeatureRows
 from podium.features.feature_search import FeatureSearch, QueryRefusedError, feature_search
-from podium.features.rows import FeatureRows
 from podium.features.search_query import LoggedDocument, SearchQuery
 from podium.kernels import Doubles, Floats
 from podium.serving.engine_client import AsyncEngineClient

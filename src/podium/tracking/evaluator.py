@@ -24,7 +24,7 @@ from podium.measures.evaluation import Evaluation
 from podium.measures.registry import Measure
 from podium.rankers.inputs import QUERY_COLUMN
 from podium.registry import unknown_name
-from podium.tracking.metrics import metrics_of
+from podium.tracking.evaluation import metrics_of
 
 MODEL_TYPE = "ranker"
 QUERIES_FILE = "podium_queries.json"

@@ -202,7 +202,8 @@ def _scores(
         return -np.abs(leads)
     # A verdict moves the utilities by C * slack / (1 + C x·H^-1·x) * H^-1 x (one Newton step), and
     # so the leads of the pool. Either verdict is as likely as its logistic chance.
-    C = float(learner.C or 1.0)
+    C = learner.C
+    assert C is not None  # `_learner` chose one
     chance = 0.5 + 0.5 * np.tanh(leads)
     slack = chance * np.maximum(1.0 - leads, 0.0) + (1.0 - chance) * np.maximum(1.0 + leads, 0.0)
     judged_rows, open_rows = differences(judged), differences(candidates)

@@ -89,8 +89,8 @@ def write_preferences(
     Args:
         pairs: The pairs.
         target: The file.
-        query_ids: The ids of the queries, by their numbers in ``pairs.queries``, which are written
-            if there are none.
+        query_ids: The ids of the queries, by their numbers in ``pairs.queries``; by default the
+            numbers themselves.
 
     Example:
         >>> import io

@@ -11,10 +11,9 @@ from podium.data.gains import GainsName
 from podium.data.seeds import generator
 from podium.errors import DataError
 from podium.kernels import Doubles, Ints
-from podium.utility.intervals import Intervals, bootstrap_utility
+from podium.utility.bootstrap import Intervals, PositionTest, bootstrap_utility, position_test
 from podium.utility.learn import DCGLearn, Progress, choose_C, held_out_leads
 from podium.utility.learned_utility import LearnedUtility, hits
-from podium.utility.position_bias import PositionTest, position_test
 from podium.utility.preferences import RankingPreferences
 from podium.utility.systems import Flips
 from podium.utility.utility_tables import usual_table

@@ -9,8 +9,7 @@ import numpy as np
 from podium.data.gains import log2_discounts
 from podium.kernels import Doubles
 from podium.reports.charts import COLORS, Line, line_chart
-from podium.reports.page import report_page
-from podium.reports.table import Cell, report_table
+from podium.reports.page import Cell, report_page, report_table
 from podium.utility.report import BASELINES, UtilityReport
 from podium.utility.systems import Flips
 from podium.utility.utility_tables import in_units, usual_table

@@ -142,8 +142,11 @@ def _alike(blocks: list[Dataset]) -> list[Dataset]:
 
 
 _IDS = ("query_id", "document_id")
-ID_COLUMNS = (
-    *("query_id", "qid", "q_id", "query-id", "topic", "query"),
+# The names of Podium's own files come first, then those of ir_measures, PyTerrier, ranx and BEIR.
+# PyTerrier's ``query`` is the text of a query and its ``docid`` an internal number: both come late.
+QUERY_COLUMNS = ("query_id", "qid", "q_id", "query-id", "topic", "query")
+DOCUMENT_COLUMNS = (
     *("document_id", "doc_id", "docno", "corpus-id", "did", "doc", "docid", "document"),
 )
+ID_COLUMNS = QUERY_COLUMNS + DOCUMENT_COLUMNS
 """Columns that are read as strings: common names of query and document ids."""

@@ -9,11 +9,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from podium.errors import DataError
-from podium.export import reference
-from podium.export.folder import REFERENCE, ExportFolder
+from podium.export.folder import ExportFolder
 from podium.export.live import Reference, StoredModels
-from podium.export.live.golden_documents import BATCH, safe_name
-from podium.export.live.golden_index import GoldenIndex, golden_indices, require_server_version
+from podium.export.live.golden_index import (
+    BATCH,
+    GoldenIndex,
+    golden_indices,
+    require_server_version,
+)
 from podium.export.live.http_client import EngineClient, expected_form
 from podium.export.live.search_template import (
     PARAMETERS,
@@ -24,6 +27,7 @@ from podium.export.live.search_template import (
 from podium.export.live.versions import (
     VERSION,
     is_leftover,
+    safe_name,
     temporary_name,
     uploaded_name,
     version_name,
@@ -150,6 +154,6 @@ def _search(model: str, params: dict[str, str], rows: dict[str, Any]) -> dict[st
 
 
 def _added(export: ExportFolder) -> float:
-    model = reference.read_reference(export.read(REFERENCE))
+    model = export.reference()
     written = Elasticsearch().read(export.target_files(), export.manifest.features, model)
     return score_shift(written.model) if isinstance(written.model, TreeModel) else 0.0

@@ -1,20 +1,54 @@
-"""Golden rows as documents of OpenSearch or Elasticsearch: one field per feature."""
+"""Golden rows as documents of an engine: one field per feature."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
 
-from podium.errors import DataError
+from podium.errors import ArgumentError, DataError
 from podium.export.folder import ExportFolder
-from podium.export.live.golden_documents import BATCH, require_version, row_documents
 from podium.export.live.http_client import EngineClient, expected_form
 from podium.export.live.versions import is_leftover, temporary_name
+from podium.export.targets.base import version_number
 from podium.kernels import Doubles, Ints
+
+BATCH = 1000
+"""The number of rows that are scored by one request."""
+
+
+def row_documents(names: Sequence[str], values: Doubles) -> Iterator[dict[str, float]]:
+    """Yield each row as the fields of a document; a field is absent where a value is.
+
+    Example:
+        >>> list(row_documents(["a", "b"], np.array([[1.0, np.nan]])))
+        [{'a': 1.0}]
+    """
+    for row in values.tolist():
+        fields = zip(names, row, strict=True)
+        yield {name: value for name, value in fields if not np.isnan(value)}
+
+
+def require_version(export: ExportFolder, server: object) -> tuple[int, ...]:
+    """Refuse a server that is older than the version that was exported for; return its version."""
+    text = re.match(r"\d+(\.\d+)*", str(server))
+    oldest = export.manifest.engine_version
+    try:
+        version = version_number(text[0] if text else "")
+        new_enough = version >= version_number(oldest)
+    except ArgumentError as error:
+        raise DataError(f"the server's version is unknown: {str(server)[:50]!r}") from error
+    if not new_enough:
+        raise DataError(
+            f"the server has version {server}, and the export is for version {oldest} or later",
+            hint="Export for the server's version.",
+        )
+    return version
+
 
 _ROW = "podium_golden_row"
 

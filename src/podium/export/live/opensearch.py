@@ -13,7 +13,6 @@ from typing import Any
 from podium.errors import DataError
 from podium.export.folder import ExportFolder
 from podium.export.live import Reference, StoredModels
-from podium.export.live.golden_documents import safe_name
 from podium.export.live.golden_index import GoldenIndex, golden_indices, require_server_version
 from podium.export.live.http_client import EngineClient, expected_form
 from podium.export.live.search_template import (
@@ -27,6 +26,7 @@ from podium.export.live.versions import (
     is_feature_set,
     is_leftover,
     is_podiums,
+    safe_name,
     temporary_name,
     uploaded_name,
     version_name,

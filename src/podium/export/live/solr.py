@@ -15,17 +15,17 @@ import numpy as np
 from podium.errors import DataError
 from podium.export.folder import ExportFolder
 from podium.export.live import Reference, StoredModels
-from podium.export.live.golden_documents import (
+from podium.export.live.golden_index import (
     BATCH,
     require_version,
     row_documents,
-    safe_name,
 )
 from podium.export.live.http_client import EngineClient, expected_form
 from podium.export.live.versions import (
     VERSION,
     is_feature_set,
     is_leftover,
+    safe_name,
     temporary_name,
     uploaded_name,
     version_name,

@@ -9,12 +9,31 @@ from collections.abc import Callable
 
 from podium.errors import DataError
 from podium.export.folder import ExportFolder
-from podium.export.live.golden_documents import safe_name
 from podium.scorers.feature_names import shortened
 
 VERSION = re.compile(r"podium-(?P<name>[A-Za-z][A-Za-z0-9_]{0,179})-[0-9a-f]{12}")
 _FEATURE_SET = re.compile(r"podium_features_[0-9a-f]{12}")
 _LEFTOVER = re.compile(r"podium-golden-[0-9a-f]{16}")
+
+
+def safe_name(name: str) -> str:
+    """Return a name that may be a part of a path or a query, or raise an error.
+
+    An export may come from elsewhere: its names must not address anything else.
+
+    Example:
+        >>> safe_name("podium_2")
+        'podium_2'
+        >>> safe_name("../_all")
+        Traceback (most recent call last):
+        podium.errors.DataError: '../_all' is not a name that engines take. ...
+    """
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,199}", name):
+        raise DataError(
+            f"{name!r} is not a name that engines take",
+            hint="Use letters, digits, underscores and hyphens.",
+        )
+    return name
 
 
 def version_name(export: ExportFolder) -> str:

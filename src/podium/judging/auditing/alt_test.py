@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.errors import ArgumentError
-from podium.judging.auditing.intervals import LEAST_QUERIES
+from podium.judging.agreement.coefficients import LEAST_QUERIES
 from podium.kernels import Doubles, Ints
 
 Bools = NDArray[np.bool_]

@@ -9,11 +9,10 @@ from functools import partial
 import numpy as np
 
 from podium.errors import ArgumentError
-from podium.judging.agreement.coefficients import Interval
+from podium.judging.agreement.coefficients import Interval, cluster_interval
 from podium.judging.auditing import figures
 from podium.judging.auditing.alt_test import LEAST_PEOPLE, AltTest, alt_test
 from podium.judging.auditing.conclusion import Conclusion, conclude
-from podium.judging.auditing.intervals import cluster_interval
 from podium.judging.auditing.plan import AuditPlan, plan_audit
 from podium.judging.auditing.sample import AuditSample, HumanLabels
 from podium.judging.models.answer_log import ModelAnswer

@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from podium.judging.agreement.coefficients import Interval
+from podium.judging.agreement.coefficients import LEAST_QUERIES, Interval
 from podium.judging.auditing.alt_test import LEAST_PEOPLE, LEAST_UNITS, AltTest
-from podium.judging.auditing.intervals import LEAST_QUERIES
 from podium.judging.models.rubric import Task
 
 Decision = Literal["replace", "assist", "reject", "undecided"]
@@ -64,8 +63,8 @@ def conclude(
 ) -> Conclusion:
     """Draw the conclusion from the test, the intervals, and how many units were planned."""
     reasons = [
-        f"kappa of the model and people {_shown(with_people)}, "
-        f"between people {_shown(between_people)}"
+        f"kappa of the model and people {with_people.text(2)}, "
+        f"between people {between_people.text(2)}"
     ]
     if test is None:
         decision: Decision = "undecided"
@@ -97,7 +96,7 @@ def conclude(
     if decision == "replace" and units < planned:
         decision, sentence = "undecided", f"Not decided: too few units, {units:,} of {planned:,}."
     warnings = [
-        f"{name} {_shown(interval)}"
+        f"{name} {interval.text(2)}"
         for name, interval in biases.items()
         if interval.low > 0 or interval.high < 0
     ]
@@ -109,11 +108,3 @@ def conclude(
         _USES[decision],
         tuple(warnings),
     )
-
-
-def _shown(interval: Interval) -> str:
-    if math.isnan(interval.value):
-        return "unknown"
-    if math.isnan(interval.low):
-        return f"{interval.value:.2f}"
-    return f"{interval.value:.2f} ({interval.low:.2f} to {interval.high:.2f})"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from scipy.special import ndtri, stdtrit
 
 from podium.errors import ArgumentError
+from podium.judging.agreement.coefficients import LEAST_QUERIES
 from podium.judging.auditing.alt_test import LEAST_PEOPLE, LEAST_UNITS, level_for_half
-from podium.judging.auditing.intervals import LEAST_QUERIES
 
 
 @dataclass(frozen=True)

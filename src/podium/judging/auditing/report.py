@@ -9,8 +9,7 @@ from html import escape
 from podium.judging.agreement.coefficients import Interval
 from podium.judging.auditing.audit import Audit
 from podium.reports.charts import COLORS, Line, line_chart
-from podium.reports.page import report_page
-from podium.reports.table import report_table
+from podium.reports.page import report_page, report_table
 
 _STYLE = ".answer { font-size: 20px; color: var(--ink); } li { margin: 4px 0; }"
 FIGURE_MEANINGS = {
@@ -77,7 +76,7 @@ def audit_page(audit: Audit) -> str:
         ]
     if audit.groups:
         rows = [
-            [name, f"{group.units:,}", _shown(group.with_people), _shown(group.between_people)]
+            [name, f"{group.units:,}", group.with_people.text(3), group.between_people.text(3)]
             for name, group in audit.groups.items()
         ]
         parts += [
@@ -93,7 +92,7 @@ def audit_page(audit: Audit) -> str:
 
 def _figures(figures: Mapping[str, Interval]) -> str:
     rows = [
-        [name, _shown(interval), FIGURE_MEANINGS[name]]
+        [name, interval.text(3), FIGURE_MEANINGS[name]]
         for name, interval in figures.items()
         if not math.isnan(interval.value)
     ]
@@ -112,11 +111,3 @@ def _calibration(curve: Sequence[tuple[float, float, int]]) -> str:
 
 def _list(entries: Sequence[str]) -> str:
     return "<ul>" + "".join(f"<li>{escape(entry)}</li>" for entry in entries) + "</ul>"
-
-
-def _shown(interval: Interval) -> str:
-    if math.isnan(interval.value):
-        return "-"
-    if math.isnan(interval.low):
-        return f"{interval.value:.3f}"
-    return f"{interval.value:.3f} ({interval.low:.3f} to {interval.high:.3f})"

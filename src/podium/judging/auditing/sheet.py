@@ -14,11 +14,10 @@ from pathlib import Path
 
 from podium.data.csv_cells import harmless_cell, restored_cell
 from podium.data.files import read_bounded, writing
-from podium.data.seeds import generator
+from podium.data.seeds import generator, hashed_uniform
 from podium.errors import ArgumentError, DataError
 from podium.judging.auditing.sample import Unit, model_judgments, one_rubric
 from podium.judging.models.answer_log import ModelAnswer
-from podium.judging.seeded_hash import hashed_uniform
 
 _GRADE_COLUMNS = ("query_id", "query", "document", "text", "answer")
 _PAIR_COLUMNS = ("query_id", "query", "a", "a_text", "b", "b_text", "answer")

@@ -39,9 +39,9 @@ class ModelAnswer:
         problem: Why there is no label.
         repeat: The number of the repetition, from 0.
         probabilities: The probability of each label, if the endpoint gives those of tokens.
-        confidence: How sure the model says it is.
+        confidence: How sure the model is by its own words.
         reason: Why, in its words.
-        raw: The answer, word by word; of a repaired one, both.
+        raw: The answer, word by word; both answers if it was repaired.
         flags: How documents may have tried to direct the model.
         lengths: The characters of each document.
         prompt_tokens: Tokens of all prompts.
@@ -78,7 +78,7 @@ class ModelAnswer:
 
     @property
     def certainty(self) -> float | None:
-        """The probability of the label by its tokens, else what the model says; None if neither."""
+        """The probability of the label by its tokens, else `confidence`; None without both."""
         if self.probabilities and self.label in self.probabilities:
             return self.probabilities[self.label]
         return self.confidence
@@ -158,7 +158,8 @@ class AnswerLog:
         with self._lock:
             if unit in self._units:
                 return
-            self._keep(answer)
+            if self._file is not None:
+                self._file.add(json_line(answer_to_json(answer)))
             self._remember([answer])
 
     def adopt(self, answer: ModelAnswer, query_id: str, items: tuple[str, ...]) -> ModelAnswer:
@@ -201,15 +202,10 @@ class AnswerLog:
         return file
 
     def _remember(self, answers: Iterable[ModelAnswer]) -> None:
-        """Answers that are kept already."""
+        """Find these answers from now on."""
         for answer in answers:
             self._answers.setdefault(answer.question, answer)
             self._units.setdefault((answer.question, answer.query_id, answer.items), answer)
-
-    def _keep(self, answer: ModelAnswer) -> None:
-        """Put an answer where a crash does not reach it, before it counts."""
-        if self._file is not None:
-            self._file.add(json_line(answer_to_json(answer)))
 
 
 def read_answers(path: str | os.PathLike[str]) -> list[ModelAnswer]:
@@ -249,7 +245,7 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 }
 _TYPES = {field.name: str(field.type) for field in fields(ModelAnswer)}
 _LABELS = {1: frozenset(map(str, range(len(GRADES)))), 2: frozenset({"A", "B", "TIE"})}
-"""What may be said of one document, and of two."""
+"""The labels of one document, and of two."""
 _NEEDED = ("question", "model", "rubric", "rubric_hash", "query_id", "items", "label")
 
 
@@ -264,17 +260,17 @@ def _line_from_json(content: dict[str, Any]) -> ModelAnswer | _Spent:
         or not isinstance(spent["model"], str)
         or not all(type(spent[name]) is int and spent[name] >= 0 for name in names - {"model"})
     ):
-        raise DataError("does not say what was spent", hint="Name a log of answers.")
+        raise DataError("has no valid record of what was spent", hint="Name a log of answers.")
     return _Spent(**spent)
 
 
 def answer_to_json(answer: ModelAnswer) -> dict[str, Any]:
-    """An answer as a line of the log has it."""
+    """Convert an answer to JSON values, leaving out defaults."""
     return {name: value for name, value in asdict(answer).items() if value != _DEFAULTS[name]}
 
 
 def answer_from_json(content: dict[str, Any]) -> ModelAnswer:
-    """An answer from a line of the log; a DataError says what is wrong with it."""
+    """Parse an answer that ``answer_to_json`` wrote, or raise a DataError."""
     values = dict(content)
     for name in _NEEDED:
         if name not in values:

@@ -16,14 +16,13 @@ from hashlib import sha256
 
 from podium.errors import ArgumentError, DataError
 from podium.judging.algorithms.selection import Pair
-from podium.judging.entries import Grade, Outcome, Verdict
+from podium.judging.entries import Grade, Outcome, Verdict, majority
 from podium.judging.models.answer_log import AnswerLog, ModelAnswer
 from podium.judging.models.answer_parsing import ParsedAnswer, parse_answer
 from podium.judging.models.chat_reply import ChatReply, label_probabilities
 from podium.judging.models.endpoint import Endpoint
 from podium.judging.models.injection import injection_flags
 from podium.judging.models.rubric import Rubric, read_rubric
-from podium.judging.votes import majority
 
 OUTCOMES = {"A": Outcome.LEFT, "B": Outcome.RIGHT, "TIE": Outcome.TIE}
 """What the labels of a pair mean; A is the document shown first."""

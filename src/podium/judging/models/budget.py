@@ -54,11 +54,11 @@ class Budget:
         return (prompt_tokens * self.prompt_price + answer_tokens * self.answer_price) / 1e6
 
     def check(self, requests: int, prompt_tokens: int, answer_tokens: int) -> None:
-        """BudgetError if one more request would be too many after what was spent."""
+        """Raise a BudgetError if what was spent leaves no further request."""
         for limit, spent, unit in (
             (self.requests, requests, "requests"),
             (self.tokens, prompt_tokens + answer_tokens, "tokens"),
-            (self.money, self.cost(prompt_tokens, answer_tokens), "of money"),
+            (self.money, self.cost(prompt_tokens, answer_tokens), "in money"),
         ):
             if limit is not None and spent >= limit:
                 raise BudgetError(

@@ -11,6 +11,7 @@ from podium.measures.comparison.decision import DECISION_HEADINGS, Decision
 from podium.measures.comparison.single_queries import HardQuery, ListPair
 from podium.measures.comparison.slice_differences import SliceDifference
 from podium.measures.comparison.unjudged import UnjudgedBounds
+from podium.reports.page import interval_text
 
 _LEVEL = 0.05
 
@@ -140,7 +141,7 @@ def _slice_section(title: str, rows: Sequence[SliceDifference], note: str) -> Se
                 row.name,
                 f"{row.queries:,}",
                 f"{row.mean:+.4f}{'*' if row.q_value < _LEVEL else ''}",
-                "-" if math.isnan(row.low) else f"{row.low:+.4f} to {row.high:+.4f}",
+                interval_text(row.low, row.high, "+"),
                 f"{row.p_value:.3g}",
                 f"{row.q_value:.3g}",
             ]

@@ -22,8 +22,7 @@ from podium.measures.comparison.single_queries import ListedDocument, ListPair
 from podium.measures.evaluating import measure_all
 from podium.measures.registry import Measure
 from podium.reports.charts import curve_chart, difference_chart, grid_chart
-from podium.reports.page import report_page
-from podium.reports.table import Cell, report_table
+from podium.reports.page import Cell, report_page, report_table
 
 _MOST_CUT_OFFS = 20
 _TONES = {"yes": "up", "no": "down", "could turn": "down"}

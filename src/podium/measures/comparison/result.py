@@ -36,6 +36,7 @@ from podium.measures.registry import Measure
 from podium.registry import unknown_name
 from podium.reports.charts import difference_chart
 from podium.reports.figure import Figure
+from podium.reports.page import interval_text
 
 _MOVED = 5
 """How many of the queries that gained most, and of those that lost most, are named."""
@@ -277,7 +278,7 @@ class Comparison:
                     repr(measure),
                     system,
                     f"{summary.mean:.4f}",
-                    _interval(summary.low, summary.high),
+                    interval_text(summary.low, summary.high),
                 ]
                 outcome = self.against_baseline[measure].get(system)
                 row += [""] * len(HEADINGS[4:]) if outcome is None else self._against(outcome)
@@ -326,7 +327,7 @@ class Comparison:
         mark = "*" if outcome.is_significant(self.test) else ""
         return [
             f"{difference.mean:+.4f}{mark}",
-            _interval(difference.low, difference.high, "+"),
+            interval_text(difference.low, difference.high, "+"),
             f"{outcome.corrected[self.test]:.3g}",
             "-" if math.isnan(outcome.tukey) else f"{outcome.tukey:.3g}",
             "-" if math.isnan(difference.effect) else f"{difference.effect:+.2f}",
@@ -346,10 +347,6 @@ _SCHEMA = pa.schema(
     ]
     + [(name, pa.int64()) for name in ("wins", "ties", "losses")]
 )
-
-
-def _interval(low: float, high: float, sign: str = "") -> str:
-    return "-" if math.isnan(low) else f"{low:{sign}.4f} to {high:{sign}.4f}"
 
 
 def coherent_cell(coherence: Coherence | None) -> str:

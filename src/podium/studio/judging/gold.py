@@ -130,7 +130,7 @@ def gold_of(connection: Connection, project_id: int, most: int) -> tuple[list[Go
 
 
 def remove_gold(connection: Connection, who: Member, gold_id: int) -> None:
-    """Ask a gold pair as a check no more; its judgments are kept."""
+    """Stop asking a gold pair as a check; its judgments are kept."""
     check_not_archived(who.project)
     of_project = select(ProjectQuery.id).where(ProjectQuery.project_id == who.project.id)
     ours = (Gold.id == gold_id, Gold.query_id.in_(of_project))

@@ -8,10 +8,10 @@ from itertools import combinations
 from typing import Protocol
 from uuid import UUID
 
+from podium.data.seeds import hashed_uniform
 from podium.judging import Grade, Mark, Outcome, Overlap, Session, SideBySide, Verdict
 from podium.judging.entries import Entry, Undo, active_entries
 from podium.judging.grading import GradingSession
-from podium.judging.seeded_hash import hashed_uniform
 from podium.studio.json_types import JsonObject
 from podium.studio.store.enums import Kind, Mode, Purpose
 from podium.studio.store.rows import ProjectRow

@@ -138,7 +138,7 @@ def person_results(
     Args:
         connection: Where to look.
         project_id: The project.
-        user_id: Who; members, and those who were, if they have answered anything.
+        user_id: Who; a member, or a former one who has judged anything.
         report: The content of the project's last report.
     """
     person = connection.execute(
@@ -188,7 +188,7 @@ def person_results(
 
 
 def share_of(counts: Sequence[int]) -> Share | None:
-    """A share from a total and how many of it; None of nothing.
+    """A share from a total and how many of it count; None if the total is 0.
 
     Example:
         >>> share_of([10, 8])

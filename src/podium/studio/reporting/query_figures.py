@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
+from podium.data.seeds import hashed_uniform
 from podium.judging import Outcome, Verdict
 from podium.judging.agreement.matrix import self_consistency
-from podium.judging.seeded_hash import hashed_uniform
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.adjudication import disputes_of
 from podium.studio.judging.judged import JudgedQuery

@@ -60,7 +60,7 @@ class RequestMiddleware:
         app: What answers requests.
         metrics: Where they are counted.
         largest: The largest import in bytes; other bodies are at most `LARGEST_BODY`.
-        secure: Whether browsers come by HTTPS and are to come so from now on.
+        secure: Whether browsers use HTTPS, and must from now on.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, largest: int, *, secure: bool) -> None:
