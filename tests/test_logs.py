@@ -5,6 +5,7 @@ import json
 import logging
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import structlog
@@ -41,7 +42,7 @@ def test_a_full_disk_costs_lines_and_nothing_else() -> None:
         "for n in range(1000): structlog.get_logger('podium.serving').error('x' * 100)\n"
         "print('goes on', flush=True)"
     )
-    with open("/dev/full", "w") as full:
+    with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=full, text=True
         )
