@@ -86,7 +86,8 @@ def misses(sums: Doubles, alone: bool, reach_squared: float, effect: float) -> b
     """Return whether the interval of these sums misses the effect; without a division if it can."""
     if alone:
         away = sums[0, 2] - effect * sums[0, 1]
-        return sums[0, 0] >= LEAST and away * away > max(sums[0, 5], sums[0, 6]) * reach_squared
+        enough = sums[0, 0] >= LEAST
+        return bool(enough and away * away > max(sums[0, 5], sums[0, 6]) * reach_squared)
     if sums[0, 0] < LEAST or sums[1, 0] < LEAST:
         return False
     center = (sums[0, 2] + sums[1, 2]) / (sums[0, 1] + sums[1, 1])
@@ -96,19 +97,19 @@ def misses(sums: Doubles, alone: bool, reach_squared: float, effect: float) -> b
     if variance <= 0 or away * away <= variance * reach_squared:
         return False
     fourth = new_squares**2 * _fourth(sums, 0, center) + old_squares**2 * _fourth(sums, 1, center)
-    return variance * variance >= LEAST_EFFECTIVE * fourth
+    return bool(variance * variance >= LEAST_EFFECTIVE * fourth)
 
 
 @njit(cache=True)
 def _spread(sums: Doubles, arm: int, center: float) -> float:
     between = sums[arm, 5] - 2 * center * sums[arm, 4] + center * center * sums[arm, 3]
     single = sums[arm, 6] - 2 * center * sums[arm, 2] + center * center * sums[arm, 1]
-    return max(between, single)
+    return float(max(between, single))
 
 
 @njit(cache=True)
 def _fourth(sums: Doubles, arm: int, c: float) -> float:
-    return (
+    return float(
         sums[arm, 7]
         - 4 * c * sums[arm, 8]
         + 6 * c**2 * sums[arm, 9]
@@ -125,10 +126,10 @@ def _t_misses(sums: Doubles, alone: bool, effect: float) -> bool:
     mean = sums[0, 2] / sums[0, 1]
     variance = (sums[0, 6] / sums[0, 1] - mean * mean) / sums[0, 1]
     if alone:
-        return (mean - effect) ** 2 > _Z * _Z * max(variance, 1e-18 / sums[0, 1])
+        return bool((mean - effect) ** 2 > _Z * _Z * max(variance, 1e-18 / sums[0, 1]))
     other = sums[1, 2] / sums[1, 1]
     variance += (sums[1, 6] / sums[1, 1] - other * other) / sums[1, 1]
-    return variance > 0 and (other - mean - effect) ** 2 > _Z * _Z * variance
+    return bool(variance > 0 and (other - mean - effect) ** 2 > _Z * _Z * variance)
 
 
 @njit(cache=True)
