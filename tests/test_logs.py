@@ -3,7 +3,10 @@
 import io
 import json
 import logging
+import subprocess
+import sys
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import pytest
 import structlog
@@ -41,3 +44,16 @@ def test_a_line_is_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines[1]["logger"] == "library"
     for line in lines:
         assert datetime.fromisoformat(line["timestamp"]).utcoffset() == timedelta(0)
+
+
+def test_a_full_disk_costs_lines_and_nothing_else() -> None:
+    code = (
+        "import structlog; from podium.logs import set_up_logs; set_up_logs()\n"
+        "for n in range(1000): structlog.get_logger('podium.serving').error('x' * 100)\n"
+        "print('goes on', flush=True)"
+    )
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=full, text=True
+        )
+    assert done.stdout == "goes on\n"
