@@ -1,10 +1,11 @@
 """Honest requests with and without hostile ones beside them, in windows that alternate.
 
-Both windows of a pair share the machine with whatever else it does. Hostile requests come from a
-process of their own and from other addresses of this machine, at a bounded rate: what each kind
-asks is repeated after a pause of 0.2 s. An honest request is lost if no answer or a refusal comes,
-and blocked if its answer takes longer than ten seconds. Rows of the benchmarks ``serving`` and
-``studio``.
+A third window has the same hostile requests at another server of the same kind on this machine:
+what is slower then shares nothing but the processors. All windows share the machine with whatever
+else it does. Hostile requests come from a process of their own and from other addresses of this
+machine, at a bounded rate: what each kind asks is repeated after a pause of 0.2 s. An honest
+request is lost if no answer or a refusal comes, and blocked if its answer takes longer than ten
+seconds. Rows of the benchmarks ``serving`` and ``studio``.
 """
 
 from __future__ import annotations
@@ -214,44 +215,53 @@ class _Windows:
     Args:
         process: The server's; its memory counts with that of all processes below it.
         hostile: The hostile traffic.
+        elsewhere: The same at another server.
     """
 
-    def __init__(self, process: int, hostile: Disturbance) -> None:
+    def __init__(self, process: int, hostile: Disturbance, elsewhere: Disturbance) -> None:
         self._process = process
         self._hostile = hostile
-        self._pairs: list[tuple[list[float], list[float]]] = []
+        self._elsewhere = elsewhere
+        self._took: list[tuple[list[float], list[float], list[float]]] = []
         self._memory: list[float] = []
         self.lost = 0
 
     def alternate(self, honest: Callable[[float], list[float]], minutes: float) -> None:
-        """Run windows of a minute, or less if there would be fewer than three pairs."""
-        seconds = min(60.0, minutes * 10)
-        for _ in range(round(minutes * 30 / seconds)):
+        """Run windows of a minute, or less if there would be fewer than three of each."""
+        seconds = min(60.0, minutes * 20 / 3)
+        for _ in range(round(minutes * 20 / seconds)):
             quiet = honest(seconds)
+            with self._elsewhere.going_on():
+                beside = honest(seconds)
             with self._hostile.going_on():
                 loud = honest(seconds)
-            self._pairs.append((quiet, loud))
+            self._took.append((quiet, beside, loud))
             self._memory.append(tree_bytes(self._process) / 2**20)
 
     def report(self, report: Report, server: str) -> None:
         """Hold what was measured against its targets."""
-        ratios = [_p95(loud) / _p95(quiet) for quiet, loud in self._pairs]
-        quiet, loud = ([took for pair in self._pairs for took in pair[each]] for each in (0, 1))
+        ratios = [_p95(loud) / _p95(quiet) for quiet, _, loud in self._took]
+        shared = [_p95(beside) / _p95(quiet) for quiet, beside, _ in self._took]
+        quiet, beside, loud = (
+            [each for took in kind for each in took] for kind in zip(*self._took, strict=True)
+        )
         memory = self._memory
         report.note(
-            f"{server}: {len(ratios)} pairs of windows; {len(quiet):,} honest answers, p95 "
+            f"{server}: {len(ratios)} windows of each kind; {len(quiet):,} honest answers, p95 "
             f"{1000 * _p95(quiet):.1f} ms; beside hostile traffic {len(loud):,}, p95 "
-            f"{1000 * _p95(loud):.1f} ms; ratio {min(ratios):.2f} to {max(ratios):.2f}"
+            f"{1000 * _p95(loud):.1f} ms, ratio {min(ratios):.2f} to {max(ratios):.2f}; beside the "
+            f"same at another server {len(beside):,}, p95 {1000 * _p95(beside):.1f} ms, ratio "
+            f"{min(shared):.2f} to {max(shared):.2f}, median {statistics.median(shared):.2f}"
         )
         report.note(f"{server}: hostile: {self._hostile.counts}")
         report.note(
-            f"{server}: memory of all processes after the first pair {memory[0]:.0f} MiB, "
+            f"{server}: memory of all processes after the first windows {memory[0]:.0f} MiB, "
             f"halfway {memory[len(memory) // 2]:.0f} MiB, in the end {memory[-1]:.0f} MiB"
         )
         blocked = sum(took > _BLOCKED_SECONDS for took in quiet + loud)
         for what, figure, target, unit in (
             ("p95 beside hostile traffic", statistics.median(ratios), 2.0, "x"),
-            ("memory, end over first pair", memory[-1] / memory[0], 1.2, "x"),
+            ("memory, end over first windows", memory[-1] / memory[0], 1.2, "x"),
             ("honest requests lost", self.lost, 0, ""),
             ("honest requests blocked", blocked, 0, ""),
         ):
@@ -265,7 +275,7 @@ def _p95(seconds: Sequence[float]) -> float:
 def serve_beside_hostile_traffic(report: Report, minutes: float) -> None:
     """Hold ``podium serve`` with two processes against its own figures in quiet windows.
 
-    Half of the minutes are quiet.
+    A third of the minutes is quiet.
     """
     X = np.random.default_rng(0).random((3000, _FEATURES)).astype(np.float32)
     names = tuple(f"feature_{number:02}" for number in range(_FEATURES))
@@ -281,8 +291,11 @@ def serve_beside_hostile_traffic(report: Report, minutes: float) -> None:
         path = Path(folder) / "web.podium"
         TreeRanker("LambdaMART", n_estimators=300, num_leaves=31).fit(data).save(path)
         log = ("--ranking-log", f"{folder}/log", "--log-gigabytes", "0.2")
-        with served(path, "--workers", "2", *log) as (port, process):
-            windows = _Windows(process, HostileRankings(port))
+        with (
+            served(path, "--workers", "2", *log) as (port, process),
+            served(path, "--workers", "2") as (other, _),
+        ):
+            windows = _Windows(process, HostileRankings(port), HostileRankings(other))
             windows.alternate(lambda seconds: _rank(port, body, seconds, windows), minutes)
     windows.report(report, "podium serve")
 
@@ -315,28 +328,37 @@ def _rank(port: int, body: bytes, seconds: float, windows: _Windows) -> list[flo
 
 def judge_beside_hostile_traffic(report: Report, postgres: Postgres, minutes: float) -> None:
     """Hold the studio with two processes against its own figures in quiet windows."""
-    url = postgres.create("hostile")
     rate = _PEOPLE / 2
     queries = _PEOPLE + int(rate * minutes * 2)
-    stranger = _PEOPLE + 1
-    project, tokens = create_data(url, people=stranger, queries=queries, items=20)
-    token = tokens.pop()
-    engine = connect(Settings(database=url))
-
-    def leave(connection: Connection) -> int:
-        connection.execute(delete(Membership).where(Membership.user_id == stranger))
-        return create_project(connection, stranger, ProjectSettings(name="Other"))
-
-    other = in_transaction(engine, leave)
-    server = Server(url, free_port(), workers=2, pool=4)
-    with running([server]):
+    url = postgres.create("hostile")
+    server, hostile, project, tokens = _studio(url, queries)
+    second, elsewhere, _, _ = _studio(postgres.create("elsewhere"), _PEOPLE)
+    with running([server, second]):
         crowd = Crowd(project, [server.port], tokens, close=0.04, again=0.05, renews=True)
         crowd.judge_steadily(rate, 5)  # compiles, connects, fills caches
-        windows = _Windows(server.process, HostileManager(server.port, token, project, other))
+        windows = _Windows(server.process, hostile, elsewhere)
         windows.alternate(lambda seconds: crowd.judge_steadily(rate, seconds), minutes)
+    engine = connect(Settings(database=url))
     logged = set(map(str, reading(engine, lambda c: c.scalars(select(LogEntry.token)).all())))
     engine.dispose()
     acknowledged = [seen.token for seen in crowd.seen if seen.answered_at is not None]
     windows.lost = sum(crowd.errors.values()) + sum(token not in logged for token in acknowledged)
     report.note(f"{len(acknowledged):,} acknowledged judgments; errors: {crowd.errors}")
     windows.report(report, "studio")
+
+
+def _studio(url: str, queries: int) -> tuple[Server, HostileManager, int, list[str]]:
+    """Return a server, a stranger with a project there, and the project and tokens of others."""
+    stranger = _PEOPLE + 1
+    project, tokens = create_data(url, people=stranger, queries=queries, items=20)
+    token = tokens.pop()
+
+    def leave(connection: Connection) -> int:
+        connection.execute(delete(Membership).where(Membership.user_id == stranger))
+        return create_project(connection, stranger, ProjectSettings(name="Other"))
+
+    engine = connect(Settings(database=url))
+    other = in_transaction(engine, leave)
+    engine.dispose()
+    server = Server(url, free_port(), workers=2, pool=4)
+    return server, HostileManager(server.port, token, project, other), project, tokens

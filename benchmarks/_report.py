@@ -18,6 +18,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from podium import kernels
+
+# What is timed is compiled code: warming up with a little must compile it.
+kernels.SMALL = -1
+
 
 def wants_quick(description: str | None) -> bool:
     """Read the command line, whose one flag is ``--quick``.

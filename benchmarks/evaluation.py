@@ -373,7 +373,8 @@ def _stream(report: Report, folder: Path, quick: bool) -> None:
         write_scores(path, queries, 20, with_ids=False)
         times = 5 if queries == small else 1
         code = (
-            "import time; from podium.measures import evaluate_table as e; "
+            "import time; from podium import kernels; kernels.SMALL = -1; "
+            "from podium.measures import evaluate_table as e; "
             f"e('nDCG@10', {str(folder / 'start.parquet')!r}); t = time.perf_counter(); "
             f"[e('nDCG@10', {str(path)!r}) for _ in range({times})]; "
             f"print((time.perf_counter() - t) / {times})"

@@ -11,18 +11,24 @@ import gzip
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from benchmarks._online_faults import check_online_faults
 from benchmarks._online_simulation import CROWDS, METRICS, simulate
 from benchmarks._report import Report, run_measured, wants_quick
 from podium.clicks import SimulatedUser
+from podium.data.sources import as_judgments, as_rankings
 from podium.kernels import Doubles, Ints
 from podium.online import compare_groups, compare_interleaved, interleave
+from podium.online.comparison import query_outcomes
 from podium.online.drafts import METHODS, Method
+from podium.online.planning import online_preferences
 from podium.online.sequence import widening
+from podium.utility import DCGLearn
 
 PUBLISHED = Path("../shared/data/clicks/interleaved/a-pref.csv.gz")
 _DEPTH, _DOCUMENTS, _DRAFTS = 10, 20, 12
@@ -40,7 +46,7 @@ def alarm_rows(report: Report, quick: bool) -> None:
     for metric, name in enumerate(METRICS):
         alarms, naive = [], []
         for users in CROWDS.values():
-            counts = simulate(1, runs, searches, *users, metric, 0.0, 0.05)
+            counts = simulate(1, runs, searches, users, metric, 0.0)
             alarms.append(counts[0] / runs)
             naive.append(counts[1] / runs)
         listed = ", ".join(f"{n} {a:.1%}" for n, a in zip(CROWDS, alarms, strict=True))
@@ -48,7 +54,7 @@ def alarm_rows(report: Report, quick: bool) -> None:
         report.check(f"false alarms, {name}", 100 * max(alarms), 100 * target, False, "%")
     for metric, effect in ((0, 0.2), (1, 0.1), (2, 0.05)):
         missed = [
-            simulate(2, runs, searches, *users, metric, effect, 0.05)[0] / runs
+            simulate(2, runs, searches, users, metric, effect)[0] / runs
             for users in CROWDS.values()
             if not users.taste  # with tastes the truth of a preference is not the effect
         ]
@@ -200,6 +206,34 @@ def past_rows(report: Report) -> None:
                  "points")  # fmt: skip
 
 
+def utility_rows(report: Report, quick: bool) -> None:
+    """Print the gains that are learned from rare clicks, beside those that users click by."""
+    random = np.random.default_rng(0)
+    queries, searches = 300, 30 if quick else 300
+    gains = np.array([0.0, 0.1, 0.3, 1.0])
+    grades, runs = {}, (dict[str, dict[str, float]](), dict[str, dict[str, float]]())
+    log: dict[str, list[Any]] = {name: [] for name in ("search_id", "query", "credit", "clicked")}
+    for number in range(queries):
+        query = f"q{number}"
+        labels = random.choice(4, 10, p=(0.4, 0.3, 0.2, 0.1))
+        grades[query] = {f"d{at}": int(label) for at, label in enumerate(labels)}
+        orders = [random.permutation(10).tolist() for _ in runs]
+        for run, order in zip(runs, orders, strict=True):
+            run[query] = {f"d{at}": 10.0 - rank for rank, at in enumerate(order)}
+        for search in range(searches):
+            draft = interleave(orders[0], orders[1], random_state=search)
+            chances = 0.3 * gains[labels[draft.documents]] / np.arange(1, 11)
+            log["search_id"] += [f"{query} {search}"] * 10
+            log["query"] += [query] * 10
+            log["credit"] += draft.credits
+            log["clicked"] += (random.random(10) < chances).tolist()
+    outcomes, _ = query_outcomes(log)
+    pairs, _, _ = online_preferences(outcomes, as_judgments(grades), *map(as_rankings, runs))
+    learned = DCGLearn(C=1.0).fit(pairs).learned_.gains
+    listed = ", ".join(f"{each:.2f}" for each in learned[1:3] / learned[3])
+    report.note(f"users click by gains .1, .3 and 1: learned from their searches {listed} and 1")
+
+
 def size_rows(report: Report, quick: bool) -> None:
     """Check the memory of a large table."""
     searches = 1_000_000 if quick else 100_000_000
@@ -232,7 +266,12 @@ def main() -> None:
     bias_rows(report, quick)
     published_rows(report)
     past_rows(report)
+    utility_rows(report, quick)
     size_rows(report, quick)
+    if quick:
+        report.note("faults over time need an engine: without --quick")
+    else:
+        check_online_faults(report, 15)
     report.finish()
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +26,15 @@ from podium.measures.comparison.statistics import paired_difference
 from podium.rankers import LinearRanker, TreeRanker
 from studies.arrays import Doubles
 from studies.claims import table
-from studies.collections import load_folds
+from studies.collections import Fold, load_folds
 from studies.parts import Part
 from studies.study import Setup, Study, Written
 
 COLLECTIONS = {"MQ2007": "letor/MQ2007", "MSLR-sample": "mslr-sample", "Yandex": "yandex"}
 USERS = ("pbm", "cascade", "dbn")
 LOGGING = ("random", "weak", "strong", "partly random")
-SEARCHES = (2, 10, 40)
+SEARCHES = (10, 2, 40)
+"""Searches for each query, in the order in which they run: a page may come before all have."""
 MEASURES = ("nDCG@10", "kNDCG(k=10)@10")
 WAYS = (
     "naive", "LightGBM position", "XGBoost unbiased", "COEC labels", "position", "auto",
@@ -47,15 +50,13 @@ def measure_cell(
     data: Path, collection: str, user: Any, logging: str, searches: int, quick: bool
 ) -> dict[str, Any]:
     """Train in every way on one simulated log: the values of the test queries."""
-    fold = load_folds(collection, data)[0].map(_named)
-    if quick:
-        fold = fold.map(lambda part: part.select(np.arange(min(120, len(part)))))
+    fold = _fold(data, collection, quick)
     trees = 20 if quick else 60
     with tempfile.TemporaryDirectory() as folder:
         log = simulate_clicks(
-            fold.train, f"{folder}/log", user=user, policy=_policy(fold.train, logging),
-            searches=searches, depth=DEPTH, shuffled=0.2 if logging == "partly random" else 0.0,
-            random_state=searches,
+            fold.train, f"{folder}/log", user=user,
+            policy=_policy(data, collection, quick, logging), searches=searches, depth=DEPTH,
+            shuffled=0.2 if logging == "partly random" else 0.0, random_state=searches,
         )  # fmt: skip
         taken = clicked_searches(log, fold.train)
         ranker = TreeRanker(LOSS, n_estimators=trees, **_TREES)
@@ -68,6 +69,7 @@ def measure_cell(
                 fold.validation.labels,
             ),
         )  # fmt: skip
+        auto = np.asarray(result.ranker.predict(_plain(fold.test)))
         coec = label_clicks(fit_clicks(log, "coec", depth=DEPTH)).judgments()
         labeled = fold.train.relabel(coec, unjudged=np.nan)
         shown = ~np.isnan(labeled.labels)
@@ -77,7 +79,9 @@ def measure_cell(
         )  # fmt: skip
         weights = taken.weights
         scores = {
-            "naive": _fitted(ranker, taken.data, fold.test, sample_weight=weights),
+            "naive": auto
+            if result.chosen == "naive"  # on the same searches: the queries of people have none
+            else _fitted(ranker, taken.data, fold.test, sample_weight=weights),
             "LightGBM position": _lightgbm(taken, fold.test, trees),
             "XGBoost unbiased": _xgboost(taken, fold.test, trees),
             "COEC labels": _fitted(ranker, labeled, fold.test),
@@ -85,8 +89,8 @@ def measure_cell(
                 ranker, taken.data, fold.test, sample_weight=weights, position=taken.rank,
                 position_regularization=0.1,
             ),
-            "auto": result.ranker.predict(_plain(fold.test)),
-            "true labels": _fitted(ranker, fold.train, fold.test),
+            "auto": auto,
+            "true labels": _true_labels(data, collection, quick, trees),
         }  # fmt: skip
     values = {
         name: {
@@ -106,6 +110,14 @@ def measure_cell(
     }
 
 
+@cache
+def _fold(data: Path, collection: str, quick: bool) -> Fold:
+    fold = load_folds(collection, data)[0].map(_named)
+    if quick:
+        fold = fold.map(lambda part: part.select(np.arange(min(120, len(part)))))
+    return fold
+
+
 def _named(data: Dataset) -> Dataset:
     position = np.arange(data.rows) - data.offsets[data.query_of_row]
     names = tuple(str(number + 1) for number in range(len(data.feature_names)))
@@ -122,12 +134,20 @@ def _truth(data: Dataset, measure: str) -> Dataset:
     return data if measure == MEASURES[0] else data.top_k(10)
 
 
-def _policy(train: Dataset, logging: str) -> Doubles | None:
+@cache
+def _policy(data: Path, collection: str, quick: bool, logging: str) -> Doubles | None:
     """Scores of the logging policy: of a ranker trained on 10 queries, or on all of them."""
     if logging == "random":
         return None
+    train = _fold(data, collection, quick).train
     part = train.select(np.arange(10)) if logging == "weak" else train
     return LinearRanker("ListNet()", alpha=1e-2).fit(part).predict(train)
+
+
+@cache
+def _true_labels(data: Path, collection: str, quick: bool, trees: int) -> Doubles:
+    fold = _fold(data, collection, quick)
+    return _fitted(TreeRanker(LOSS, n_estimators=trees, **_TREES), fold.train, fold.test)
 
 
 def _fitted(ranker: Any, data: Dataset, test: Dataset, **options: Any) -> Doubles:
@@ -229,9 +249,20 @@ def _write(values: Mapping[str, Any], setup: Setup, _images: Path) -> Written:
             "of a column).\n",
             table(("log", "bias can be learned", *WAYS, "auto chose"), _rows(cells, measure)),
         ]
-    every = len(parts(setup))
-    partial = [] if len(cells) == every else [f"{len(cells)} of {every} logs have run.\n"]
+    every = parts(setup)
+    partial = [] if len(cells) == len(every) else [_not_run(every, cells)]
     return Written([], ["## In short\n", *partial, *_summary(cells), *sections])
+
+
+def _not_run(every: Sequence[Part], cells: Mapping[str, Any]) -> str:
+    """Return how many logs of each collection have run."""
+    collections = Counter((part.name.split(", ")[0], part.name.split(", ")[-1]) for part in every)
+    run = Counter((name.split(", ")[0], name.split(", ")[-1]) for name in cells)
+    shares = "; ".join(
+        f"{name}, {searches}: {run[name, searches]} of {count}"
+        for (name, searches), count in collections.items()
+    )
+    return f"{len(cells)} of {len(every)} logs have run ({shares}).\n"
 
 
 def _rows(cells: Mapping[str, Any], measure: str) -> list[list[str]]:
@@ -262,12 +293,41 @@ def _summary(cells: Mapping[str, Any]) -> list[str]:
         )
     chosen = biased_and_identifiable(cells)
     for switch in SWITCHES:
-        ahead = [mean for mean, _ in differences(chosen, "auto", switch).values()] if chosen else []
+        pairs = differences(chosen, "auto", switch) if chosen else {}
+        ahead = {name: p for name, (mean, p) in pairs.items() if mean > 0}
+        behind = {name: p for name, (mean, p) in pairs.items() if mean < 0}
         lines.append(
-            f"- `auto` is ahead of {switch} on {sum(mean > 0 for mean in ahead)} of {len(ahead)} "
-            "logs that are biased and identifiable.\n"
+            f"- `auto` is ahead of {switch} on {len(ahead)} of {len(pairs)} logs that are biased "
+            f"and identifiable, significantly on {_significant(ahead)}; behind on {len(behind)}, "
+            f"significantly on {_significant(behind)}.\n"
         )
-    return ["".join(lines)]
+    return ["".join(lines), *_why_behind(chosen)]
+
+
+def _significant(p_values: Mapping[str, float]) -> int:
+    return sum(p < 0.05 for p in p_values.values())
+
+
+def _why_behind(cells: Mapping[str, Any]) -> list[str]:
+    """Return the logs that are biased and identifiable where a switch is ahead of `auto`."""
+    rows = [
+        [name, switch, f"{mean:+.4f}", f"{p:.3g}", cells[name]["chosen"],
+         f"{len(cells[name]['values']['auto'][MEASURES[0]]):,}"]
+        for switch in SWITCHES
+        for name, (mean, p) in (differences(cells, "auto", switch) if cells else {}).items()
+        if mean < 0
+    ]  # fmt: skip
+    if not rows:
+        return []
+    head = ("log", "ahead", "`auto` less it", "p", "auto chose", "test queries")
+    return [
+        "### Where `auto` is not ahead\n",
+        "`auto` leaves clicks as they are unless another way is significantly better on people's "
+        "judgments of the validation queries, and it does not try the engines' own switches. Their "
+        "losses are their own too, so a difference is not of the switch alone. P-values are "
+        "corrected by Holm for the logs that are biased and identifiable.\n",
+        table(head, rows),
+    ]
 
 
 STUDY = Study(

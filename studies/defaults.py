@@ -148,14 +148,6 @@ def _write(values: Mapping[str, Any], setup: Setup, _images: Path) -> Written:
                     for i in order
                 ),
             ),
-            "## On test queries\n",
-            table(
-                ("candidate", *cases),
-                (
-                    (names[i], *(f"{test[names[i], case].mean():.4f}" for case in cases))
-                    for i in order
-                ),
-            ),
             f"## {CHOSEN}, beside LightGBM\n",
             "The best of LightGBM's three objectives, picked on the test queries themselves: with "
             "its own default sizes, and of all six. Paired t-tests.\n",

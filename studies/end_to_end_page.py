@@ -49,14 +49,13 @@ def write(
             panels.append(Panel(ranker, "hours of judging", word, lines, log=True))
     draw_panels(images / "end-to-end.svg", panels, columns=3, below=True)
     sections = [_CAPTION.format(count=len(repeats))]
-    for figure in figures:
-        sections.append(f"### {figure if figure != 'first' else 'Worth of the first result'}\n")
-        rows = [
-            [ranker, way, *(_cell(values(way, ranker, hour, figure)) for hour in hours)]
-            for ranker in rankers
-            for way in ways
-        ]
-        sections.append(table(["ranker", "judged by", *(f"{hour:g} h" for hour in hours)], rows))
+    sections.append(f"### {figures[0]}\n")
+    rows = [
+        [ranker, way, *(_cell(values(way, ranker, hour, figures[0])) for hour in hours)]
+        for ranker in rankers
+        for way in ways
+    ]
+    sections.append(table(["ranker", "judged by", *(f"{hour:g} h" for hour in hours)], rows))
     judged = [
         [way, *(f"{values(way, rankers[0], hour, 'queries').mean():.1f}" for hour in hours)]
         for way in ways

@@ -18,10 +18,15 @@ import pyarrow as pa
 from podium.data import Judgments, Rankings, read_pairs
 from podium.data.sources import as_judgments, as_rankings
 from podium.hybrid.report import verdict
-from podium.hybrid.tuning import JudgedLists, held_out_parts, tune_fusion
+from podium.hybrid.tuning import (
+    HybridTuning,
+    JudgedLists,
+    held_out_parts,
+    tune_fusion,
+    with_optimism,
+)
 from podium.measures import evaluate
 from podium.measures.comparison.statistics import Difference, holm, paired_difference
-from studies.arrays import Doubles
 from studies.claims import table
 from studies.parts import Part
 from studies.study import Setup, Study, Written
@@ -69,8 +74,7 @@ def measure_cacm(data: Path, methods: tuple[str, ...]) -> Any:
 def _measured(truth: Any, lists: dict[str, Rankings], measure: str, methods: Any) -> dict[str, Any]:
     result = tune_fusion(truth, lists, measure=measure, folds=FOLDS)
     rows = [(row.name, row.held_out, row.in_sample, row.gain) for row in result.rows]
-    ours = result.comparison.values[result.measure][:, 0]
-    rows += [_by_ranx(truth, lists, measure, method, ours) for method in methods]
+    rows += [_by_ranx(truth, lists, result, method) for method in methods]
     return {
         "measure": measure,
         "queries": result.counts["queries"],
@@ -79,7 +83,7 @@ def _measured(truth: Any, lists: dict[str, Rankings], measure: str, methods: Any
             {"name": name, "held_out": held_out, "in_sample": in_sample}
             | ({} if gain is None else {
                 "gain": gain.mean, "low": gain.low, "high": gain.high,
-                "p": gain.p_values["randomization"],
+                "p": gain.p_values["t"],
             })
             for name, held_out, in_sample, gain in rows
         ],
@@ -87,9 +91,10 @@ def _measured(truth: Any, lists: dict[str, Rankings], measure: str, methods: Any
 
 
 def _by_ranx(
-    truth: Judgments, lists: dict[str, Rankings], measure: str, method: str, ours: Doubles
+    truth: Judgments, lists: dict[str, Rankings], result: HybridTuning, method: str
 ) -> tuple[str, float, float, Difference]:
     """Return what ranx's tuned fusion is worth, in the same folds."""
+    measure = result.measure
     judged = JudgedLists.of(truth, lists, measure, None)
     ids = judged.inputs.query_ids.to_pylist()
     parts = [[ids[at] for at in part] for part in held_out_parts(judged.usable, FOLDS, 0)]
@@ -111,7 +116,8 @@ def _by_ranx(
     evaluation = evaluate(measure, truth, held_out)
     values = evaluation[measure][np.isin(evaluation.query_ids.to_pylist(), ids)]
     in_sample = float(evaluate(measure, truth, answers[-1])[measure].mean())
-    gain = paired_difference(ours, values)
+    gain = paired_difference(result.comparison.values[measure][:, 0], values)
+    gain = with_optimism(gain, result.rows[0].in_sample - in_sample - gain.mean)
     return f"ranx {method}", float(values.mean()), in_sample, gain
 
 
@@ -209,8 +215,9 @@ Result lists are fused in every way that OpenSearch has, with weights chosen on 
 `podium hybrid tune`, by the grid of OpenSearch's Search Relevance Workbench, by ranx, or not at
 all (RRF 60, equal weights, the best single list). *Held out* is the mean over queries that chose
 nothing, in the same ten parts for all; *in sample* over those that chose; *optimism* is the
-difference. Gains are of the choice of `podium hybrid tune`, with 95 % intervals; p is of a paired
-randomization test, corrected by Holm for all comparisons of the page.
+difference. Gains are of the choice of `podium hybrid tune`, with 95 % intervals whose error counts
+the optimism as a second one; p is of the t-test with that error, corrected by Holm for all
+comparisons of the page.
 """,
     "the passages of TREC's Deep Learning track of 2021 (twelve runs, grades, and preferences of "
     "people), and CACM with BM25 and MiniLM.",

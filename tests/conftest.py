@@ -8,8 +8,13 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
+from podium import kernels
+
 # It registers a ranker, and looking for examples in it would load it under a second name.
 collect_ignore = ["rankers/one_feature.py"]
+
+# Tests are of compiled code, however small their arrays; some compare it with plain Python.
+kernels.SMALL = -1
 
 # The first call of a kernel compiles it, which takes seconds: no example has a deadline.
 settings.register_profile("podium", deadline=None)

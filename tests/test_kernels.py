@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 import pytest
 
+from podium import kernels
 from podium.kernels.cache import _ingredients_digest
 
 CALLER = """
@@ -32,7 +34,7 @@ def below(value):  # known only after the function that calls it
     return doubled(value) + parts.more(value)
 
 if __name__ == "__main__":
-    print(total(np.arange(3.0)), sum(total.stats.cache_hits.values()))
+    print(total(np.arange(3.0)), sum(total.compiled.stats.cache_hits.values()))
 """
 PARTS = """
 from typing import NamedTuple
@@ -71,7 +73,8 @@ def fast_total(values):
     return result
 
 if __name__ == "__main__":
-    print(total(np.arange(5.0)), fast_total(np.arange(5.0)), sum(total.stats.cache_hits.values()))
+    totals = total(np.arange(5.0)), fast_total(np.arange(5.0))
+    print(*totals, sum(total.compiled.stats.cache_hits.values()))
 """
 
 
@@ -129,7 +132,8 @@ def test_compiled_again_when_another_file_changes(
 ) -> None:
     (tmp_path / "loops.py").write_text(CALLER)
     (tmp_path / "parts.py").write_text(PARTS)
-    here = {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    here = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     first = 3 * (2 + 10 + 0.5)
     assert run(tmp_path, **here) == f"{first} 0\n"
     assert run(tmp_path, **here) == f"{first} 1\n"
@@ -150,3 +154,27 @@ def test_the_key_of_a_notebooks_code_holds_what_it_calls() -> None:
 
     assert digest("*") == digest("*")
     assert digest("*") != digest("+")
+
+
+def test_a_lazy_kernel_is_compiled_once_it_has_read_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(kernels, "SMALL", 100)
+
+    @kernels.inner
+    def doubled(value: float) -> float:
+        return 2.0 * value
+
+    def total(values: kernels.Doubles) -> float:
+        result = 0.0
+        for value in values:
+            result += doubled(value)
+        return result
+
+    lazy: Any = kernels.lazy_kernel(total)
+    for values, signatures in [(np.ones(10), 0), (np.ones(2), 0), (np.ones(1), 1), (np.ones(0), 1)]:
+        assert lazy(values) == 2.0 * len(values)
+        assert len(lazy.compiled.signatures) == signatures
+    eager: Any = kernels.kernel(total)
+    assert eager(np.ones(1)) == 2.0
+    assert len(eager.compiled.signatures) == 1

@@ -4,9 +4,26 @@ from __future__ import annotations
 
 import logging
 import sys
+from contextlib import suppress
+from typing import TextIO, cast
 
 import structlog
 from structlog.typing import Processor
+
+
+class _Lines:
+    """A stream whose full disk, or closed pipe, costs lines but nothing else."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        with suppress(OSError):
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
 
 
 def set_up_logs(level: str = "INFO", *, readable: bool = False) -> None:
@@ -29,7 +46,7 @@ def set_up_logs(level: str = "INFO", *, readable: bool = False) -> None:
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(number),
         # A line and its end in one write: several processes share the stream.
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(cast(TextIO, _Lines(sys.stderr))),
         cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(sys.stderr)

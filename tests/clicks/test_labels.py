@@ -98,6 +98,10 @@ def test_the_command_writes_judgments_tables_and_pairs(log: Path, tmp_path: Path
     assert pq.read_table(tmp_path / "t.parquet").num_rows == 200
     pairs = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]
     assert all(len(pair["documents"]) == 2 and 0.5 <= pair["better"] < 0.95 for pair in pairs)
+    # Queries are called as in the judgments, and those without an id are left out of both.
+    every = label_clicks(fit_clicks(log, "sdbn")).undecided(k=2)
+    named = sorted((f"q{query}", one, two) for query, one, two, _ in every if int(query) < 10)
+    assert sorted((pair["query"], *pair["documents"]) for pair in pairs) == named
     assert "is one of the files to read" in fail(
         "clicks", "label", log, "-o", topics, "--topics", topics
     )

@@ -66,7 +66,7 @@ def test_importance_of_trees_and_weights_of_linear_rankers() -> None:
     bars = list(picture(linear.plot("importance")).iter(f"{SVG}rect"))
     order = np.argsort(-np.abs(linear.coef_))
     titles = [bar.findtext(f"{SVG}title") for bar in bars]
-    assert titles == [f"{NAMES[index]}: {linear.coef_[index]:.6g}" for index in order]
+    assert titles == [f"{NAMES[index]}: {linear.coef_[index]:+.6g}" for index in order]
     colors = {
         linear.coef_[index] > 0: bar.attrib["fill"] for index, bar in zip(order, bars, strict=True)
     }

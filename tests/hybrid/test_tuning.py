@@ -33,8 +33,10 @@ from podium.hybrid.tuning import (
     JudgedLists,
     held_out_parts,
     tune_fusion,
+    with_optimism,
 )
 from podium.measures import evaluate
+from podium.measures.comparison.statistics import paired_difference
 from podium.rankers import load_ranker
 
 DOCUMENTS = 12
@@ -148,6 +150,27 @@ def test_gains_are_of_the_comparison():
         assert row.gain.mean == pytest.approx(differences.mean())
         assert row.gain.low <= row.gain.mean <= row.gain.high
         assert row.gain.wins == int((differences > 1e-12).sum())
+
+
+def test_optimism_widens_intervals():
+    values = np.array([0.1, 0.3, 0.5, -0.2])
+    gain = paired_difference(values, np.zeros(4))
+    wide = with_optimism(gain, -0.4)
+    error = np.hypot(values.std(ddof=1) / 2, 0.4)
+    assert wide.mean == gain.mean
+    assert wide.high - wide.mean == pytest.approx(3.18244630528 * error)  # t with 3 degrees
+    assert wide.mean - wide.low == pytest.approx(wide.high - wide.mean)
+    assert (wide.p_values["t"] < 0.05) == (wide.low > 0)
+    assert with_optimism(gain, 0.0).p_values["t"] == pytest.approx(gain.p_values["t"])
+    same = paired_difference(np.ones(3), np.zeros(3))
+    assert with_optimism(same, 0.1) is same
+    result = tune_fusion(*collection(30, (1.0, 0.3))[:2], folds=3)
+    table = result.comparison.values["nDCG@10"]
+    for at, row in enumerate(result.rows[1:], start=1):
+        plain = paired_difference(table[:, 0], table[:, at])
+        expected = with_optimism(plain, result.rows[0].optimism - row.optimism)
+        assert (row.gain.low, row.gain.high) == pytest.approx((expected.low, expected.high))
+        assert row.p_value >= expected.p_values["t"] - 1e-12
 
 
 def test_losses_are_smaller_for_the_choice():
@@ -323,6 +346,28 @@ def test_as_much_of_a_column_as_requirements_allow():
     )  # fmt: skip
     rrf = evaluate("nDCG@10", truth, Fusion(("list0", "list1"), "rank", "rrf").rank(runs))
     assert given.baseline[1] == pytest.approx(rrf.means["nDCG@10"])
+
+
+def test_prices_are_of_queries_that_did_not_choose_the_share():
+    truth, runs, margin = collection(60, (2.0, 1.0))
+    columns = {"margin": margin}
+    options = {"folds": 2, "baseline": Fusion(("list0", "list1"))}
+    loose = balance_fusion(
+        truth, runs, "mean(margin)@5", ["nDCG@5 >= baseline - 95%"], columns, **options
+    )
+    assert loose.chosen is loose.shares[-1]  # the others of every query choose it, too
+    assert loose.price == pytest.approx(loose.chosen.price.mean)
+    assert f"{loose.price:+.4f}" in loose.verdict
+    changes = []
+    for seed in range(4):
+        truth, runs, margin = collection(60, (2.0, 1.0), seed=seed)
+        result = balance_fusion(
+            truth, runs, "mean(margin)@5", ["nDCG@5 >= baseline - 8%"], {"margin": margin},
+            **options,
+        )  # fmt: skip
+        assert result.chosen is not None
+        changes.append(result.chosen.price.mean - result.price)
+    assert np.abs(changes).max() > 1e-4  # the others of some queries choose another share
 
 
 def test_the_objective_is_a_mean_over_the_first_documents():

@@ -143,7 +143,7 @@ OWN_FILE = """
     if __name__ == "__main__":
         value = factor_times_score().evaluate([1.0, 2.0], [0, 1], [0, 2]).total
         loop = specialize(over_losses, {{"query_loss": factor_times_score().query}})
-        stats = loop.stats
+        stats = loop.compiled.stats
         print(value, sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
 

@@ -10,10 +10,9 @@ from typing import Annotated
 
 import numpy as np
 import pytest
-from numba.core.dispatcher import Dispatcher
 
 from podium.errors import ArgumentError, DataError, PodiumError
-from podium.kernels import Doubles, Floats
+from podium.kernels import Doubles, Floats, Kernel
 from podium.measures import (
     Conventions,
     Parameter,
@@ -74,7 +73,7 @@ def every_type(labels, ideal, size, cut, rel, weights=(1.0, 0.5), least=1, binar
 def is_compiled(measured: Measure, arguments: tuple[object, ...]) -> bool:
     definition = definition_of(measured)
     loop = loop_for(over_labels, definition.function, definition.signature.inputs, arguments)
-    return isinstance(loop, Dispatcher)
+    return isinstance(loop, Kernel)
 
 
 def test_compiled() -> None:

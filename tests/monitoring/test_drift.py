@@ -118,6 +118,20 @@ def test_the_stability_index_of_constants():
         assert index == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(("ones", "test"), [(5, "chi-square"), (4, "Fisher")])
+def test_chi_square_needs_five_documents_expected_in_each_cell(ones, test):
+    each = one_per_query([0] * (10 - ones) + [1] * ones)  # as many are expected as it has
+    assert compare_samples(each, each).features[0].test == test
+
+
+@pytest.mark.parametrize("flip", [False, True])
+def test_half_of_a_single_document_is_half_of_the_sample(flip):
+    many, one = np.full(10, 5.0), np.array([3.0])
+    expected = (1 - 0.5) * np.log(1 / 0.5) + (1 - 0.05) * np.log(1 / 0.05)
+    index = stability_index(one, many) if flip else stability_index(many, one)
+    assert index == pytest.approx(expected)
+
+
 def test_a_value_that_repeats_among_others_has_a_bin():
     spread = np.arange(1.0, 51.0)
     before = np.concatenate([np.zeros(50), spread])

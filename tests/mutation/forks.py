@@ -1,4 +1,4 @@
-"""Pytest in forked processes, each in its own copy of the project."""
+"""Copies of the project, and processes that have loaded one of them with its tests."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import fcntl
 import json
 import os
 import resource
+import select
 import shutil
 import signal
+import socket
 import sys
-import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
@@ -44,11 +46,11 @@ class Tree:
 
     @classmethod
     def made(cls, name: str) -> Tree:
-        """A fresh copy, with byte code that is checked by its source's digest."""
+        """A fresh copy, with the byte code that is there: a changed file's is older than it."""
         root = BUILD / name
         shutil.rmtree(root, ignore_errors=True)
         root.mkdir(parents=True)
-        skipped = shutil.ignore_patterns("__pycache__", ".hypothesis")
+        skipped = shutil.ignore_patterns("*.nb[ic]", ".hypothesis")
         for folder in _COPIED:
             shutil.copytree(ROOT / folder, root / folder, ignore=skipped)
         for file in _FILES:
@@ -74,75 +76,109 @@ class Tree:
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
-@dataclass
-class Fork:
-    """A running child: what it works on, where it writes, and when it must be done."""
+class Host:
+    """A process that has loaded a tree's package and tests, and forks a child for each request."""
 
-    pid: int
-    answer: Path
-    deadline: float
-    started: float
+    def __init__(self, tree: Tree, plain: bool, serve: Callable[[IO[str], Path], None]) -> None:
+        self.answer = tree.root / "answer.json"
+        ours, theirs = socket.socketpair()
+        self._pid = os.fork()
+        if not self._pid:
+            try:
+                ours.close()
+                os.setsid()
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+                _move_to(tree, plain)
+                serve(theirs.makefile("rw"), self.answer)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(0)
+        theirs.close()
+        self._socket, self._file = ours, ours.makefile("rw")
 
-    def finished(self) -> tuple[str, Any] | None:
-        """None while it runs; then "done" with its answer, "died", or "timeout"."""
-        pid, _ = os.waitpid(self.pid, os.WNOHANG)
-        if pid == 0:
-            if time.monotonic() < self.deadline:
-                return None
-            self.kill()
-            os.waitpid(self.pid, 0)
-            return "timeout", None
-        self.kill()  # whatever its tests left running
-        if not self.answer.exists():
-            return "died", None
-        return "done", json.loads(self.answer.read_text())
+    def ask(self, **request: Any) -> None:
+        """Send a request."""
+        self.answer.unlink(missing_ok=True)
+        with suppress(BrokenPipeError):  # whoever waits for the answer sees that it ended
+            self._file.write(json.dumps(request) + "\n")
+            self._file.flush()
 
-    def kill(self) -> None:
-        """End the child and all that it started."""
+    def answered(self, seconds: float) -> dict[str, Any] | None:
+        """What it answers within some seconds; ``{"how": "died"}`` if it has ended."""
+        if not select.select([self._socket], [], [], seconds)[0]:
+            return None
+        with suppress(ConnectionResetError):
+            if line := self._file.readline():
+                return json.loads(line)
+        return {"how": "died", "seconds": 0.0}
+
+    def close(self) -> float:
+        """End it, and return the processor time that it and its children took."""
         with suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
+            os.killpg(self._pid, signal.SIGTERM)
+        _, _, used = os.wait4(self._pid, 0)
+        self._file.close()
+        self._socket.close()
+        return used.ru_utime + used.ru_stime
 
 
-def preload() -> None:
+def first_answers(
+    requests: list[dict[str, Any]], hosts: list[tuple[Tree, Host]]
+) -> Iterator[tuple[dict[str, Any], Tree, dict[str, Any]]]:
+    """The answer to each request, of whichever host is free, in the order in which they end.
+
+    The files of a request that changes one are changed on disk too, for processes that tests start.
+    """
+    waiting, free = list(requests), list(hosts)
+    running: list[tuple[dict[str, Any], Tree, Host, ExitStack]] = []
+    try:
+        while waiting or running:
+            while waiting and free:
+                request, (tree, host), change = waiting.pop(0), free.pop(), ExitStack()
+                if "after" in request:
+                    change.enter_context(tree.changed(request["file"], request["after"]))
+                host.ask(**request)
+                running.append((request, tree, host, change))
+            for each in list(running):
+                request, tree, host, change = each
+                answer = host.answered(0.02)
+                if answer is not None:
+                    running.remove(each)
+                    change.close()
+                    free.append((tree, host))
+                    if answer["how"] == "done":
+                        answer["result"] = json.loads(host.answer.read_text())
+                    yield request, tree, answer
+    finally:
+        for *_, change in running:
+            change.close()
+
+
+# What the tests of an area import beside the package and leave alone.
+_HEAVY = {
+    "": (
+        "numba", "numpy", "pytest", "coverage", "hypothesis.extra.numpy", "hypothesis.strategies",
+        "pyarrow.parquet", "scipy.optimize", "scipy.sparse", "scipy.stats", "sklearn.base",
+        "typer.testing",
+    ),
+    "studio": (
+        "sqlalchemy.orm", "sqlalchemy.dialects.postgresql", "sqlalchemy.dialects.sqlite",
+        "psycopg", "fastapi.testclient", "alembic.command", "authlib.jose", "markdown_it",
+        "babel.messages.pofile", "PIL.Image", "prometheus_client", "structlog", "argon2",
+        "pydantic_settings", "jinja2", "nh3", "httpx2", "cryptography.x509",
+    ),
+}  # fmt: skip
+
+
+def preload(area: str = "") -> None:
     """Load what tests import and mutants leave alone, so that children need not."""
-    import hypothesis.extra.numpy
-    import hypothesis.strategies  # noqa: F401
-    import numba  # noqa: F401
-    import numpy as np  # noqa: F401
-    import pyarrow.parquet  # noqa: F401
-    import pytest  # noqa: F401
-    import scipy.optimize
-    import scipy.sparse
-    import scipy.stats  # noqa: F401
-    import sklearn.base  # noqa: F401
-    import typer.testing  # noqa: F401
-
+    for name in _HEAVY.get(area, ()):
+        import_module(name)
     if any(name.partition(".")[0] == "podium" for name in sys.modules):
         raise RuntimeError("podium was loaded before the fork: no mutant would be seen")
-
-
-def forked(tree: Tree, plain: bool, seconds: float, work: Callable[[], Any]) -> Fork:
-    """Start work in a child whose podium is the tree's; its result is written as JSON."""
-    answer = tree.root / "answer.json"
-    answer.unlink(missing_ok=True)
-    now = time.monotonic()
-    pid = os.fork()
-    if pid:
-        return Fork(pid, answer, now + seconds, now)
-    try:  # in the child
-        os.setsid()
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        _move_to(tree, plain)
-        result = work()
-        part = answer.with_suffix(".part")
-        part.write_text(json.dumps(result))
-        part.rename(answer)
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(0)
 
 
 def _move_to(tree: Tree, plain: bool) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -62,15 +61,15 @@ class Mutant:
     text: str
     original: str
 
-    @cached_property
+    @property
     def before(self) -> str:
         """The lines that change, as they are."""
-        return self._lines("- ")
+        return self._lines[0]
 
-    @cached_property
+    @property
     def after(self) -> str:
         """The lines that change, as the mutant has them."""
-        return self._lines("+ ")
+        return self._lines[1]
 
     @property
     def diff(self) -> str:
@@ -78,9 +77,17 @@ class Mutant:
         changed = [f"-{line}" for line in self.before.splitlines()]
         return "\n".join(changed + [f"+{line}" for line in self.after.splitlines()])
 
-    def _lines(self, mark: str) -> str:
-        compared = difflib.ndiff(self.original.splitlines(), self.text.splitlines())
-        return "\n".join(line[2:].strip() for line in compared if line.startswith(mark))
+    @cached_property
+    def _lines(self) -> tuple[str, str]:
+        old, new = self.original.splitlines(), self.text.splitlines()
+        while old and new and old[-1] == new[-1]:
+            del old[-1], new[-1]
+        same = next(
+            (n for n, (one, other) in enumerate(zip(old, new, strict=False)) if one != other),
+            min(len(old), len(new)),
+        )
+        before, after = ("\n".join(map(str.strip, lines[same:])) for lines in (old, new))
+        return before, after
 
 
 def mutants_of(file: str, text: str) -> list[Mutant]:

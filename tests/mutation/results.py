@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.mutation.coverage_map import TestFile
+from tests.mutation.coverage_map import MappedFile
 from tests.mutation.forks import BUILD
 from tests.mutation.operators import Mutant
 from tests.mutation.targets import GOAL, Module
@@ -17,9 +17,11 @@ from tests.mutation.targets import GOAL, Module
 
 @dataclass(frozen=True)
 class Outcome:
-    """A mutant, what became of it, and the test that noticed.
+    """A mutant, what became of it, and the test that noticed or the reason why none did.
 
-    A mutant that makes tests run much longer than they do counts as noticed.
+    It was "killed", met a "timeout" because tests ran much longer than they do, which is noticed
+    too, has "survived", or was "cut": it survived as many tests as the budget allows.
+    ``seconds`` is processor time.
     """
 
     mutant: Mutant
@@ -30,17 +32,18 @@ class Outcome:
     @staticmethod
     def score(outcomes: Iterable[Outcome]) -> float:
         """The part of the mutants that was noticed; 1 where there are none."""
-        noticed = [outcome.status != "survived" for outcome in outcomes]
+        noticed = [outcome.status in ("killed", "timeout") for outcome in outcomes]
         return sum(noticed) / len(noticed) if noticed else 1.0
 
 
 class Results:
     """Outcomes on disk, a line each, so that a run that was stopped goes on where it was."""
 
-    def __init__(self, maps: list[TestFile], plain: bool, slow: bool, budget: float) -> None:
+    def __init__(self, maps: list[MappedFile], plain: bool, slow: bool, budget: float) -> None:
         self._path = BUILD / "results.jsonl"
         self._about = f"{plain} {slow} {budget}"
         self._maps = maps
+        self._reaching: dict[str, list[str]] = {}
         self._known = {}
         if self._path.exists():
             lines = self._path.read_text().splitlines()
@@ -68,7 +71,10 @@ class Results:
             file.write(json.dumps(line) + "\n")
 
     def _key(self, mutant: Mutant) -> str:
-        reaching = [one.read for one in self._maps if one.touching(mutant.file)]
+        if mutant.file not in self._reaching:
+            maps = (one for one in self._maps if one.touching(mutant.file))
+            self._reaching[mutant.file] = [one.digest for one in maps]
+        reaching = self._reaching[mutant.file]
         about = f"{self._about} {mutant.file} {mutant.text} {json.dumps(reaching)}"
         return hashlib.sha256(about.encode()).hexdigest()[:24]
 
@@ -76,10 +82,10 @@ class Results:
 def report_survivors(module: Module, found: list[Outcome], folder: Path | None) -> None:
     """Print the mutants of a module that no test noticed, and write them into a folder."""
     survivors = [
-        f"{outcome.mutant.file}:{outcome.mutant.line} {outcome.mutant.where}\n"
+        f"{outcome.mutant.file}:{outcome.mutant.line} {outcome.mutant.where} {outcome.test}\n"
         f"{outcome.mutant.diff}\n"
         for outcome in found
-        if outcome.status == "survived"
+        if outcome.status in ("survived", "cut")
     ]
     text = "\n".join([table({module: found}), "", *survivors])
     print(text, flush=True)
@@ -91,15 +97,20 @@ def report_survivors(module: Module, found: list[Outcome], folder: Path | None) 
 def table(outcomes: Mapping[Module, list[Outcome]]) -> str:
     """A row for each module."""
     titles = (
-        f"{'module':32} {'mutants':>7} {'killed':>7} {'survived':>8} {'timeout':>7} {'score':>6}"
+        f"{'module':32} {'mutants':>7} {'killed':>7} {'survived':>8} {'cut':>4} "
+        f"{'timeout':>7} {'score':>6} {'seconds':>8}"
     )
-    return "\n".join([titles, *(_row(module, found) for module, found in outcomes.items())])
+    rows = [_row(module, found) for module, found in outcomes.items() if found]
+    empty = len(outcomes) - len(rows)
+    return "\n".join([titles, *rows, *[f"{empty} modules have nothing to change"] * (empty > 0)])
 
 
 def _row(module: Module, found: list[Outcome]) -> str:
     count = Counter(outcome.status for outcome in found)
     score = Outcome.score(found)
+    seconds = sum(outcome.seconds for outcome in found)
     return (
         f"{module.name:32} {len(found):7} {count['killed']:7} {count['survived']:8} "
-        f"{count['timeout']:7} {score:6.0%}{'' if score >= GOAL else f'  below {GOAL:.0%}'}"
+        f"{count['cut']:4} {count['timeout']:7} {score:6.0%} {seconds:8.0f}"
+        f"{'' if score >= GOAL else f'  below {GOAL:.0%}'}"
     )

@@ -14,28 +14,19 @@ ROOT = Path(__file__).parents[2]
 SOURCE = "src/podium"
 GOAL = 0.85
 
-# The areas, the tests of each, and its modules where not all of them are held to the goal.
-_TESTS = {
-    "measures": ("tests/measures", "src/podium/measures"),
-    "losses": ("tests/losses", "src/podium/losses"),
-    "judging": ("tests/judging", "src/podium/judging"),
-    "aggregation": ("tests/aggregation", "src/podium/aggregation"),
-    "rankers": ("tests/rankers", "src/podium/rankers"),
-    "utility": ("tests/utility", "src/podium/utility"),
-    "data": ("tests/data", "src/podium/data"),
-    "studio": ("tests/studio", "src/podium/studio"),
-}
-_ONLY = {
-    "data": ("labels",),
-    "studio": (
-        "judging.service",
-        "judging.next_task",
-        "judging.unit_of_work",
-        "accounts.service",
-        "accounts.members",
-        "web.access",
-        "web.actions",
-    ),
+# The tests of each area, beside those of its own name and the examples in its docstrings.
+_MORE_TESTS = {
+    "data": ("tests/front_door",),
+    "errors": ("tests/test_errors.py",),
+    "http_answers": ("tests/studio/attacks/test_slow_answers.py",),
+    "http_limits": ("tests/serving/test_connections.py",),
+    "kernels": ("tests/test_kernels.py", "tests/test_plain_kernels.py"),
+    "logs": ("tests/test_logs.py",),
+    "measures": ("tests/front_door",),
+    "registry": ("tests/test_registry.py",),
+    "reports": ("tests/measures", "tests/explain", "tests/front_door"),
+    "scorers": ("tests/export", "tests/rankers", "tests/serving", "tests/explain"),
+    "threads": ("tests/test_threads.py",),
 }
 
 
@@ -55,8 +46,15 @@ class Module:
 
     @property
     def tests(self) -> tuple[str, ...]:
-        """The folders of tests and of docstrings' examples that may cover it."""
-        return _TESTS[self.name.partition(".")[0]]
+        """The tests and the docstrings' examples that may cover it: its area's."""
+        of_its_name = f"tests/{self.area}", f"{SOURCE}/{self.area}", f"{SOURCE}/{self.area}.py"
+        places = (*of_its_name, *_MORE_TESTS.get(self.area, ()))
+        return tuple(place for place in places if (ROOT / place).exists())
+
+    @property
+    def area(self) -> str:
+        """The package or module of ``podium`` that it is in."""
+        return self.name.partition(".")[0]
 
     @property
     def plain(self) -> bool:
@@ -85,7 +83,7 @@ def modules(names: list[str]) -> list[Module]:
         return known
     found = []
     for name in names:
-        asked = [
+        asked = [module for module in known if module.area == name] or [
             module
             for module in known
             if module.name == name
@@ -100,13 +98,12 @@ def modules(names: list[str]) -> list[Module]:
 
 def _all() -> list[Module]:
     found = []
-    for area in _TESTS:
-        for file in sorted((ROOT / SOURCE / area).rglob("*.py")):
-            path = file.relative_to(ROOT)
-            name = ".".join(path.with_suffix("").parts[2:])
-            wanted = area not in _ONLY or name in {f"{area}.{each}" for each in _ONLY[area]}
-            if file.name != "__init__.py" and wanted:
-                found.append(Module(name, str(path), file.read_text()))
+    for file in sorted((ROOT / SOURCE).rglob("*.py")):
+        path = file.relative_to(ROOT)
+        name = ".".join(path.with_suffix("").parts[2:]).removesuffix(".__init__")
+        is_history = "migrations" in path.parts
+        if not is_history and name not in ("__init__", "__main__"):  # which only import
+            found.append(Module(name, str(path), file.read_text()))
     return found
 
 

@@ -5,19 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutation.coverage_map import area_of, load_modules
+from tests.mutation.coverage_map import MappedFile
+from tests.mutation.serving import load_modules
 
 
-@pytest.mark.parametrize(
-    ("path", "area"),
-    [
-        ("tests/studio/attacks/test_members.py", "studio"),
-        ("tests/measures/test_evaluate.py", "measures"),
-        ("src/podium/studio", "studio"),
-    ],
-)
-def test_files_and_folders_are_about_a_package(path: str, area: str) -> None:
-    assert area_of(path) == area
+def test_a_test_that_fails_by_itself_is_counted_and_not_run() -> None:
+    file = MappedFile("tests/a.py", {"one": 0.1, "two": 0.2}, {"one": {"a": [1, 2]}, "two": {}})
+    assert file.reaching("a", 2, 3) == ["one"]
+    file.leave_out("one")
+    file.leave_out("one")
+    assert file.reaching("a", 2, 3) == []
+    assert file.left == {"failed": ["one"]}
 
 
 def test_all_modules_are_loaded_but_for_those_that_fail(

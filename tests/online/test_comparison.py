@@ -18,6 +18,8 @@ import pytest
 from podium.clicks import import_clicks
 from podium.errors import ArgumentError, DataError
 from podium.online import compare_groups, compare_interleaved, require_online
+from podium.online.comparison import query_outcomes
+from podium.online.report import facts, online_document
 from podium.online.sequence import ClientSums, difference, preference
 from tests.data.shared_files import shared
 
@@ -212,7 +214,9 @@ def test_values_that_are_not_numbers_are_counted() -> None:
     rows = {"g": ["a", "b"] * 100, "y": [math.inf, *([1.0, 2.0, 3.0] * 66), math.nan],
             "client": list(range(200))}  # fmt: skip
     report = compare_groups(rows, assignment="g")
-    assert report.warnings == ("2 rows have no number for y and do not count for it.",)
+    assert report.warnings == (
+        "2 rows have no number for y, or one beyond 1e+50, and do not count for it.",
+    )
     assert sum(each.size for each in report.first.sums) == 198
 
 
@@ -309,3 +313,85 @@ def test_clients_that_are_not_known_or_several_are_said() -> None:
     }  # fmt: skip
     (warning,) = compare_groups(groups).warnings
     assert warning == "1 rows have no client: each of them counts as one."
+
+
+def test_searches_of_two_experiments_and_unreadable_credits_are_counted() -> None:
+    rows = {
+        "search_id": [n // 2 for n in range(400)],
+        "credit": ["1", "-0.5"] * 197 + ["much", "1", "1e300", "1", "inf", "1"],
+        "clicked": [True] * 400,
+        "policy": ["e"] * 198 + ["d", "e"] + ["e"] * 200,
+    }
+    report = compare_interleaved(rows, experiment="e")
+    assert report.counts == {
+        "read": 200, "new preferred": 196, "credit is not a number": 3, "several experiments": 1,
+    }  # fmt: skip
+    assert query_outcomes(rows | {"query": ["q"] * 400}, experiment="e") == (
+        {"q": (0, 196)},
+        {
+            "searches left out: credit is not a number": 3,
+            "searches left out: several experiments": 1,
+        },
+    )
+    with pytest.raises(DataError, match=r"has no experiment 'f'.*There are d, e"):
+        compare_interleaved(rows, experiment="f")
+
+
+def test_rankings_named_old_and_new_are_what_their_names_are() -> None:
+    rows = {"search_id": list(range(100)), "team": ["new"] * 70 + ["old"] * 30,
+            "clicked": [True] * 100}  # fmt: skip
+    report = compare_interleaved(rows)
+    assert (report.old, report.new, report.counts["new preferred"]) == ("old", "new", 70)
+    assert facts(report)["rankings"] == "new new, old old"
+
+
+def test_numbers_too_large_to_add_up_do_not_count() -> None:
+    random = np.random.default_rng(0)
+    values = random.exponential(10, 1000)
+    rows = {"group": ["a", "b"] * 500, "client": list(range(1000)), "revenue": values}
+    expected = compare_groups(rows | {"revenue": [math.nan, *values[1:]]}, assignment="group")
+    for huge in (1e300, 1e80, -1e160, math.inf):
+        report = compare_groups(rows | {"revenue": [huge, *values[1:]]}, assignment="group")
+        ends = (report.first.difference.low, report.first.difference.high)
+        value = expected.first.difference
+        assert ends == pytest.approx((value.low, value.high))
+        assert report.warnings == (
+            "1 rows have no number for revenue, or one beyond 1e+50, and do not count for it.",
+        )
+
+
+@pytest.mark.parametrize("offset", [0.1, 1.7e12])
+def test_what_rounding_leaves_decides_nothing(offset: float) -> None:
+    random = np.random.default_rng(0)
+    values = offset + (offset > 1) * random.normal(0, 1000, 3000)
+    rows = {"group": ["a", "b", "b"] * 1000, "client": list(range(3000)), "value": values}
+    assert math.isinf(compare_groups(rows, assignment="group", share=2 / 3).first.difference.low)
+
+
+def test_slices_of_one_group_are_counted() -> None:
+    rows = {
+        "group": ["a", "b"] * 500, "client": list(range(1000)),
+        "click_rate": [0, 1, 1, 1] * 250, "country": ["at", "de", "at", "at"] * 250,
+    }  # fmt: skip
+    report = compare_groups(rows, assignment="group", slices="country")
+    assert [each.slice_name for each in report.results] == ["", "at"]
+    assert report.warnings[-1].startswith("250 rows are in no slice, in one of a single group")
+
+
+def test_what_an_import_left_out_is_in_the_report(tmp_path: Path) -> None:
+    rows = {
+        "search_id": [n // 2 for n in range(200)], "query": ["tv"] * 200,
+        "document_id": ["a", "b"] * 100, "rank": [1, 2] * 99 + [1, 0],
+        "clicked": [True, False] * 100, "team": ["new", "old"] * 100,
+    }  # fmt: skip
+    log = import_clicks(rows, tmp_path / "log", columns={"team": "team"})
+    report = compare_interleaved(log.folder)
+    assert report.imported == log.counts
+    assert report.first.difference.value == 1
+    shown = log.counts["shown"]
+    assert shown["read"] == sum(shown.values()) - shown["read"] == 200
+    text = ", ".join(f"{name} {count:,}" for name, count in shown.items())
+    assert facts(report)["import, shown"] == text
+    document = online_document(report)
+    assert text in document.as_markdown()
+    assert text in document.as_html()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from starlette.datastructures import QueryParams
 
@@ -66,6 +70,33 @@ def test_pages_of_a_search_fit_together(tmp_path: Path) -> None:
     long = one.draft("x", "s", old, new, 20)
     assert one.draft("x", "s", old, new, 7).documents == long.documents[:7]
     assert any(one.draft("x", f"s{n}", old, new, 20) != long for n in range(10))
+
+
+def test_a_model_that_does_not_end_has_one_thread_and_others_go_on(tmp_path: Path) -> None:
+    free, begun = threading.Event(), []
+
+    class Slow:
+        def score(self, rows: Any, _pairs: Any) -> Any:
+            begun.append(len(rows))
+            free.wait(60)
+            return np.zeros(len(rows))
+
+    async def ask() -> Any:
+        one, model = experiment(tmp_path), Slow()
+        clock = asyncio.get_running_loop().time
+        waiting = [
+            one.score(model, np.zeros((n, 1)), until=clock() + 0.2)  # type: ignore[arg-type]
+            for n in (1, 2)
+        ]
+        late = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [type(each) for each in late] == [TimeoutError] * 2
+        free.set()
+        scores = await one.score(model, np.zeros((3, 1)), until=clock() + 60)  # type: ignore[arg-type]
+        one.close()
+        return scores
+
+    assert asyncio.run(ask()).tolist() == [0, 0, 0]
+    assert begun == [1, 3]
 
 
 def test_requests_name_clients_and_may_switch_it_off() -> None:

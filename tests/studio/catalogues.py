@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 
 from babel import Locale
 from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_dir
 from babel.messages.pofile import read_po, write_po
+
+from podium.judging.auditing.conclusion import SENTENCES, USES, WHAT
 
 ROOT = Path(__file__).parents[2]
 LOCALE = ROOT / "src/podium/studio/locale"
@@ -45,6 +48,10 @@ def extracted() -> Catalog:
         for file, _, message, _, context in found:
             # Without line numbers, which every other change would move.
             catalogue.add(message, locations=[(f"{folder}/{file}", None)], context=context)
+    # Pages show these sentences of `podium.judging`, which knows no languages.
+    sentences = [each.format(what=what) for each in SENTENCES.values() for what in WHAT.values()]
+    for message in (*sentences, *chain.from_iterable(USES.values())):
+        catalogue.add(message, locations=[("src/podium/judging/auditing/conclusion.py", None)])
     return catalogue
 
 

@@ -274,8 +274,7 @@ def test_grades_by_the_api(engine, database):
         with program(engine, address, bob) as client:
             assert client.get(f"{base}/next").status_code == 403
     labels = judged(engine, project).labels(ties=False)
-    assert labels.labels.tolist() == [2.0, 1.0]
-    assert labels.document_ids.to_pylist() == ["d00", "d01"]
+    assert labels == {"d00": 2.0, "d01": 1.0}
 
 
 def test_a_decision_does_not_return_beside_that_of_another_adjudicator(engine, dispute):

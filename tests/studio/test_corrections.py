@@ -15,7 +15,7 @@ from podium.studio.judging.unit_of_work import LeasedTask
 from podium.studio.projects.progress import project_progress
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
-from podium.studio.store.enums import Role
+from podium.studio.store.enums import Kind, Role
 from podium.studio.store.tables import AssessorProgress, AuditRecord
 from podium.studio.store.tokens import new_token
 from tests.studio.databases import BOTH
@@ -42,11 +42,7 @@ def manager_of(engine, project, user):
 def labels_of(engine, project):
     """To each exported query its labels by document."""
     queries = judged_queries(engine, row_of(engine, project), only_done=False)
-    labels = {each.query.name: each.labels(ties=False) for each in queries if each.is_judged}
-    return {
-        name: dict(zip(each.document_ids.to_pylist(), each.labels.tolist(), strict=True))
-        for name, each in labels.items()
-    }
+    return {each.query.name: each.labels(ties=False) for each in queries if each.is_judged}
 
 
 def totals_of(engine, user):
@@ -102,6 +98,27 @@ def test_a_discarded_judgment_is_asked_again_and_a_restored_one_counts(engine, s
     actions = reading(engine, lambda c: c.scalars(select(AuditRecord.action)).all())
     assert actions.count("discarded a judgment") == 2
     assert actions.count("restored a judgment") == 1
+
+
+def test_what_stands_follows_from_the_log_alone(engine, judged):
+    project, query, _, who = judged
+    for change in (
+        lambda c: corrections.discard(c, who, query, 0, None),
+        lambda c: corrections.discard(c, who, query, 1, None),
+        lambda c: corrections.restore(c, who, query, 0),
+        lambda c: corrections.withdraw(c, who, query, 0),
+        lambda c: corrections.withdraw(c, who, query, 1),
+        lambda c: corrections.readmit(c, who, query, 0),
+    ):
+        in_transaction(engine, change)
+    (exported,) = judged_queries(engine, row_of(engine, project), only_done=False)
+    standing, log = exported.standing_positions, exported.log
+    answers = {entry.position for entry in log if entry.is_judgment}
+    assert {at for at in answers if exported.state.stands(at)} == standing & answers
+    assert len(standing & answers) == len(answers) - 1
+    withdrawals = [entry.position for entry in log if entry.kind is Kind.WITHDRAW]
+    assert [at in standing for at in withdrawals] == [False, True]
+    assert [exported.state.withdrawal_of(at) for at in (0, 1)] == [None, withdrawals[1]]
 
 
 def test_a_process_with_the_query_in_memory_and_one_without_agree(engine, service, judged):
@@ -204,8 +221,7 @@ def test_a_withdrawn_document_is_in_no_task_and_has_no_label(engine, service, ju
     assert {0} & set().union(*shown) == set()
     assert labels_of(engine, project) == {"q0": {"d01": 2.0, "d02": 1.0, "d03": 0.0}}
     (exported,) = judged_queries(engine, row_of(engine, project), only_done=False)
-    verdicts = exported.preferences()
-    assert "d00" not in {*verdicts.left.to_pylist(), *verdicts.right.to_pylist()}
+    assert "d00" not in {side for each in exported.verdicts() for side in (each.left, each.right)}
     in_transaction(engine, lambda c: corrections.readmit(c, who, query, 0))
     assert labels_of(engine, project) == {"q0": all_labels}
     in_transaction(engine, lambda c: corrections.withdraw(c, who, query, 0))

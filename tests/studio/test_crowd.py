@@ -100,6 +100,9 @@ def test_workers_judge_their_share_and_get_the_code(engine, database, project, b
         more = manager.post(f"{base}/crowd-links", json=wanted | {"code": "MORE"}).json()["link"]
         again, _ = open_link(browsers, address, more, "5f1e")
         assert "2 of 4 judged" in again.get(home).text
+        # Managers know them by the id under which the platform pays them.
+        names = {each["name"] for each in manager.get(f"{base}/members").json()}
+        assert {"5f1e", "a9"} < names
         # They are assessors of this project, and can see no page of managers.
         assert first.get(f"/projects/{project}/people").status_code == 403
         for wrong in ("", "a b", "x" * 201, "<b>"):

@@ -7,6 +7,7 @@ import io
 import json
 
 import pytest
+from sqlalchemy import event
 
 from podium.data import Candidate, CandidateList
 from podium.errors import DataError
@@ -133,6 +134,27 @@ def written(engine, project, **options):
     queries = judged_queries(engine, row_of(engine, project), only_done=False)
     ExportOptions(**options).writer.write(stream, engine, queries, False)
     return stream.getvalue().decode().splitlines()
+
+
+@pytest.mark.parametrize("content", ["log", "preferences", "labels"])
+def test_queries_are_read_together_and_logs_are_not_replayed(engine, people, content):
+    project = row_of(engine, spaced_project(engine, people, *"abcdef"))
+    statements = []
+
+    def count(_connection, _cursor, statement, *_more):
+        statements.append(statement)
+
+    fresh = connect(Settings(database=engine.url.render_as_string(hide_password=False)))
+    event.listen(fresh, "before_cursor_execute", count)
+    queries = list(judged_queries(fresh, project, only_done=False))
+    options = ExportOptions(
+        content=content, format=next(iter(EXPORT_FORMATS[content])), underscores=content != "log"
+    )
+    options.writer.write(io.BytesIO(), fresh, queries, False)
+    fresh.dispose()
+    # A page of queries, their documents, rankings and logs, and that there is no more.
+    assert (len(queries), len([each for each in statements if each.startswith("SELECT")])) == (6, 5)
+    assert all(("state" in vars(each)) == (content != "log") for each in queries)
 
 
 def test_spaces_in_ids_are_underscores_where_trec_has_none(engine, people):

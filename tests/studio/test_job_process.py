@@ -90,7 +90,8 @@ def not_here(_context):
     raise AssertionError("the job ran in this process")
 
 
-def test_one_child_of_low_priority_does_all_jobs(engine, settings, project, process):
+def test_one_child_of_low_priority_does_all_jobs(engine, settings, project, process, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     others = children()
     for _ in range(2):
         job = importing(engine, settings, project)
@@ -99,6 +100,8 @@ def test_one_child_of_low_priority_does_all_jobs(engine, settings, project, proc
     (child,) = children() - others
     ours = os.getpriority(os.PRIO_PROCESS, 0)
     assert os.getpriority(os.PRIO_PROCESS, child) == min(ours + 10, 19)
+    # Its matrices are small: threads that share one wait for each other.
+    assert b"OMP_NUM_THREADS=1" in Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
     process.close()
     assert children() - others == set()
 

@@ -8,10 +8,13 @@ import pytest
 
 from podium.judging import Overlap
 from podium.judging.workload import estimate_grading_workload, estimate_workload
+from podium.studio.accounts.service import sign_in
 from podium.studio.reporting.workload import Effort, Extent, costs, effort_of, effort_settings
 from podium.studio.settings import Settings
+from podium.studio.store.database import in_transaction
+from podium.studio.web.access import COOKIE
 from tests.studio.factories import make_people, make_project
-from tests.studio.http_client import program, row_of
+from tests.studio.http_client import Browser, program, row_of
 from tests.studio.server import serving
 
 EFFORTS: tuple[Effort, ...] = ("fast", "balanced", "careful")
@@ -68,6 +71,21 @@ def test_costs_are_computed_in_a_job_and_follow_the_project(engine, database):
         assert client.put(f"{path}/effort", json={"effort": "fast", "k": 0}).status_code == 422
         for method in (assessor.get(f"{path}/workload"), assessor.put(f"{path}/effort", json={})):
             assert method.status_code == 403
+
+
+@pytest.mark.parametrize(("k", "fewer"), [(2, False), (36, True)])
+def test_careful_costs_less_where_most_documents_are_ranked(engine, database, k, fewer):
+    (ann,) = make_people(engine, 1)
+    project = make_project(engine, [ann], queries=2, items=40)
+    page = f"/projects/{project}/settings/costs?k={k}"
+    with serving(Settings(database=database)) as address, program(engine, address, ann) as client:
+        costs = _computed(client, f"/api/v1/projects/{project}", f"?k={k}")["costs"]
+        with Browser(address) as browser:
+            signed = in_transaction(engine, lambda c: sign_in(c, ann, 1))
+            browser.cookies.set(COOKIE, signed.secret)
+            text = browser.get(page).text
+    assert (costs["careful"]["judgments"] < costs["fast"]["judgments"]) == fewer
+    assert ("fewer than Fast" in text) == fewer
 
 
 def test_before_an_import_the_costs_are_those_of_a_usual_project(engine, database):

@@ -318,7 +318,7 @@ def label_command(
     pairs = 0
     if undecided is not None:
         with open_write(undecided) as write:
-            for query, first, second, better in labels.undecided(k=k):
+            for query, first, second, better in labels.undecided(k=k, names=names):
                 pairs += 1
                 line = {"query": query, "documents": [first, second], "better": round(better, 4)}
                 write(json_line(line))

@@ -62,13 +62,9 @@ class ClickLabels:
             least_shown: Leave out documents that were shown less often.
             names: To the texts of queries their ids; others are left out.
         """
-        table = self.table.filter(pc.greater_equal(self.table["shown"], least_shown))
+        table = self._named(names)
+        table = table.filter(pc.greater_equal(table["shown"], least_shown))
         queries = table["query"]
-        if names is not None:
-            known = pa.array(list(names), pa.string())
-            at = pc.index_in(queries.cast(pa.string()), value_set=known)
-            table = table.filter(pc.is_valid(at))
-            queries = pa.array(list(names.values()), pa.string()).take(pc.drop_null(at))
         if not table.num_rows:
             raise DataError("no label is left", hint="Check the names, and how often is enough.")
         columns = {"grades": "grade", "probability": "label", "top": "label"}
@@ -78,7 +74,7 @@ class ClickLabels:
         return Judgments.from_columns(queries, table["document_id"], values)
 
     def undecided(
-        self, *, k: int = 10, level: float = 0.95
+        self, *, k: int = 10, level: float = 0.95, names: Mapping[str, str] | None = None
     ) -> Iterator[tuple[str, str, str, float]]:
         """Yield the pairs whose order clicks do not decide, for people to judge.
 
@@ -88,8 +84,9 @@ class ClickLabels:
         Args:
             k: How many documents are to be in order.
             level: The probability from which an order is decided.
+            names: To the texts of queries their ids; others are left out.
         """
-        table = self.table.sort_by([("query", "ascending"), ("label", "descending")])
+        table = self._named(names).sort_by([("query", "ascending"), ("label", "descending")])
         queries = table["query"].combine_chunks().to_pylist()
         documents = table["document_id"].to_pylist()
         label, deviation = (to_numpy(table[name]) for name in ("label", "deviation"))
@@ -105,6 +102,17 @@ class ClickLabels:
                     if better < level:
                         yield queries[begin], documents[first], documents[second], better
             begin = row
+
+    def _named(self, names: Mapping[str, str] | None) -> pa.Table:
+        """Return the table with ids of queries in place of their texts."""
+        if names is None:
+            return self.table
+        known = pa.array(list(names), pa.string())
+        at = pc.index_in(self.table["query"].cast(pa.string()), value_set=known)
+        ids = pa.chunked_array([pa.array(list(names.values()), pa.string())])
+        column = self.table.schema.get_field_index("query")
+        table = self.table.filter(pc.is_valid(at))
+        return table.set_column(column, "query", ids.take(pc.drop_null(at)))
 
 
 def label_clicks(

@@ -178,15 +178,16 @@ def to_numpy(column: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
     return values
 
 
-def to_arrow(integers: Ints) -> pa.Int64Array:
-    """Return integers as an Arrow array, such as rows to take.
+def to_arrow(numbers: NDArray[np.number]) -> pa.Array:
+    """Return numbers as an Arrow array, such as rows to take.
 
     Example:
         >>> to_arrow(np.array([3, 5])).to_pylist()
         [3, 5]
     """
-    buffer = pa.py_buffer(np.ascontiguousarray(integers, np.int64))
-    return pa.Array.from_buffers(pa.int64(), len(integers), [None, buffer])
+    kind = numbers.dtype.newbyteorder("=")
+    buffer = pa.py_buffer(np.ascontiguousarray(numbers, kind))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(kind), len(numbers), [None, buffer])
 
 
 def filled(integers: pa.Array, value: int) -> Ints:

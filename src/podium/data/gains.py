@@ -1,13 +1,14 @@
 """Gains of labels and discounts of ranks, defined once for the whole package.
 
-Measures, losses, rankers, learned utilities and judging all use these. Each formula is written
-once and serves arrays (``exponential_gains``) and single numbers in kernels (``exponential_gain``).
+Measures, losses, rankers, learned utilities and judging all use these, for arrays
+(``exponential_gains``) and for single numbers in kernels (``exponential_gain``).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,19 +19,20 @@ GainsName: TypeAlias = Literal["exponential", "linear"]
 DiscountsName: TypeAlias = Literal["log2", "letor", "reciprocal"]
 
 
-def _exponential(label: Any, highest: Any) -> Any:
-    return np.exp2(label - highest) - np.exp2(-highest)
+@inner
+def exponential_gain(label: float, highest: float) -> float:
+    """``exponential_gains`` of a single label, for kernels.
+
+    With Python's functions, which are also Numba's: NumPy's may differ in the last bit.
+    """
+    step = label - highest
+    return (math.inf if step >= 1024.0 else math.exp2(step)) - math.exp2(-highest)
 
 
-def _log2(rank: Any) -> Any:
-    return 1.0 / np.log2(1.0 + rank)
-
-
-exponential_gain = cast("Callable[[float, float], float]", inner(_exponential))
-"""``exponential_gains`` of a single label, for kernels."""
-
-log2_discount = cast("Callable[[float], float]", inner(_log2))
-"""``log2_discounts`` of a single rank, for kernels."""
+@inner
+def log2_discount(rank: float) -> float:
+    """``log2_discounts`` of a single rank, for kernels."""
+    return 1.0 / math.log2(1.0 + rank)
 
 
 def exponential_gains(labels: Doubles, highest: Doubles | float = 0.0) -> Doubles:
@@ -45,7 +47,7 @@ def exponential_gains(labels: Doubles, highest: Doubles | float = 0.0) -> Double
         >>> exponential_gains(np.array([1999.0, 2000.0]), highest=2000.0).tolist()
         [0.5, 1.0]
     """
-    return np.asarray(_exponential(labels, highest))
+    return np.asarray(np.exp2(labels - highest) - np.exp2(-highest))
 
 
 def log2_discounts(ranks: NDArray[Any]) -> Doubles:
@@ -55,7 +57,7 @@ def log2_discounts(ranks: NDArray[Any]) -> Doubles:
         >>> log2_discounts(np.array([1, 3])).tolist()
         [1.0, 0.5]
     """
-    return np.asarray(_log2(ranks))
+    return np.asarray(1.0 / np.log2(1.0 + ranks))
 
 
 @inner

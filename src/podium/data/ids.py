@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from podium.data.grouping import Strings
-from podium.kernels import Bytes, Ints, kernel
+from podium.kernels import Bytes, Ints, inner, lazy_kernel
 from podium.threads import over_queries
 
 
@@ -65,13 +65,13 @@ def query_keys(ids: Strings) -> Ints:
     return keys
 
 
-@kernel
+@lazy_kernel
 def _hash_all(starts: Ints, text: Bytes, keys: Ints) -> None:
     for row in range(len(keys)):
         keys[row] = np.int64(hash_bytes(text, starts[row], starts[row + 1]))
 
 
-@kernel
+@inner
 def hash_bytes(text: Bytes, begin: int, end: int) -> np.uint64:
     """64-bit FNV-1a."""
     value = np.uint64(0xCBF29CE484222325)
@@ -80,7 +80,7 @@ def hash_bytes(text: Bytes, begin: int, end: int) -> np.uint64:
     return value
 
 
-@kernel
+@lazy_kernel
 def _match(
     starts: Ints,
     text: Bytes,

@@ -15,6 +15,7 @@ from podium.errors import DataError
 
 _Value = TypeVar("_Value")
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 _ONE_PER_LINE = "Write one JSON object per line."
 
 
@@ -93,7 +94,7 @@ def json_line(content: Any) -> bytes:
         >>> json_line({"title": "Größe"}).decode()
         '{"title": "Größe"}\n'
     """
-    return json.dumps(content, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    return _ENCODER.encode(content).encode() + b"\n"
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -30,17 +30,20 @@ from podium.hybrid.tuning import (
     coverage_warnings,
     held_out_parts,
 )
-from podium.kernels import Doubles
+from podium.kernels import Doubles, Ints
 from podium.measures import Conventions, require
 from podium.measures.comparison.decision import Decision, Requirement
 from podium.measures.comparison.result import Comparison
 from podium.measures.comparison.slices import QueryProperties
 from podium.measures.comparison.statistics import Difference, paired_difference
+from podium.measures.evaluation import ByMeasure
 from podium.measures.registry import Measure
 from podium.rankers import Ranker
 
 SHARES = (0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8)
 LOSS_SHARES = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+_PARTS = 10
+"""In how many parts of the queries prices are taken of the share that the others choose."""
 _OBJECTIVE = re.compile(r"\s*mean\(\s*([^()]{1,200}?)\s*\)\s*@\s*([1-9]\d{0,3})\s*")
 
 
@@ -83,6 +86,9 @@ class Balance:
         shares: The frontier, by growing share; of a ranker, up to the first that is not shown.
         chosen: The share that ships; None if the requirements are not shown for the smallest, or
             nothing is gained.
+        price: What that costs in the measure: the mean over queries, each under the share that is
+            chosen without it and a tenth of the others; NaN if nothing ships. The price of the
+            chosen row itself may be too good, since a share that looked cheap was chosen.
         counts: How many queries and documents were used and left out, in words.
         coverage: What there is to know of the baseline's unjudged documents.
     """
@@ -94,6 +100,7 @@ class Balance:
     baseline: tuple[float, float]
     shares: tuple[ColumnShare, ...]
     chosen: ColumnShare | None
+    price: float
     counts: Mapping[str, int]
     coverage: tuple[str, ...] = ()
 
@@ -104,11 +111,11 @@ class Balance:
             shown = any(each.shown for each in self.shares)
             lacks = "gains anything" if shown else "is shown to meet the requirements"
             return f"No share of {self.column} {lacks}: it is left out."
-        gain, price = self.chosen.gain, self.chosen.price
+        gain = self.chosen.gain
         ends = f" ({gain.low:+.4g} to {gain.high:+.4g})" if np.isfinite(gain.low) else ""
         return (
             f"A share of {self.chosen.share:g} for {self.column}: {gain.mean:+.4g}{ends} for "
-            f"{price.mean:+.4f} {self.measure!r}."
+            f"{self.price:+.4f} {self.measure!r}."
         )
 
 
@@ -341,6 +348,10 @@ class _Frontier:
         self._requirements, self._properties = requirements, properties
         self._level, self._seed = level, random_state
         self._comparison: Comparison | None = None
+        self._parts = held_out_parts(
+            np.arange(len(judged.usable)), min(_PARTS, len(judged.usable)), random_state
+        )
+        self._prices = np.zeros(len(judged.usable))
 
     def follow(
         self, baseline: Doubles, shares: Iterable[tuple[float, Doubles]]
@@ -350,17 +361,17 @@ class _Frontier:
         first = judged.rankings(baseline, judged.usable, "baseline")
         before = self._before = self._objective(baseline)
         measures = [each.measure for each in self._requirements]
-        testing = True
+        testing, parts = True, self._parts
         for share, scores in shares:
             name = f"share {share:g}"
             run = judged.rankings(scores, judged.usable, name)
             comparison = judged.compare({"baseline": first, name: run}, self._seed, measures)
             decision = None
             if testing:
-                decision = require(
-                    comparison, *self._requirements, properties=self._properties, level=self._level
-                )
+                decision = self._decision(comparison)
                 testing = decision.shown
+                if testing or self._comparison is not None:
+                    parts = self._priced(comparison, parts)
             after = self._objective(scores)
             both = ~np.isnan(before) & ~np.isnan(after)
             if not both.any():
@@ -377,6 +388,26 @@ class _Frontier:
                 decision,
             )
 
+    def _decision(self, comparison: Comparison) -> Decision:
+        return require(
+            comparison, *self._requirements, properties=self._properties, level=self._level
+        )
+
+    def _priced(self, comparison: Comparison, parts: Sequence[Ints]) -> list[Ints]:
+        """Take prices for the parts of the queries whose others show a share; return these."""
+        shown = []
+        values = comparison.values[self._judged.measure]
+        for part in parts:
+            rest = np.delete(np.arange(len(values)), part)
+            tables = (comparison.values, comparison.empty_values)
+            some, nothing = (ByMeasure({m: rows[rest] for m, rows in t.items()}) for t in tables)
+            ids = tuple(comparison.query_ids[each] for each in rest)
+            without = replace(comparison, query_ids=ids, values=some, empty_values=nothing)
+            if self._decision(without).shown:
+                self._prices[part] = values[part, 1] - values[part, 0]
+                shown.append(part)
+        return shown
+
     def balance(
         self,
         model: Fusion | Ranker,
@@ -388,8 +419,10 @@ class _Frontier:
         comparison, measure = self._comparison, self._judged.measure
         assert comparison is not None
         values = float(np.nanmean(self._before)), comparison.summaries[measure]["baseline"].mean
+        chosen = _largest(shares)
+        price = float("nan") if chosen is None else float(self._prices.mean())
         return Balance(
-            model, column, self._top, measure, values, shares, _largest(shares), counts,
+            model, column, self._top, measure, values, shares, chosen, price, counts,
             coverage_warnings(comparison, "baseline"),
         )  # fmt: skip
 

@@ -21,7 +21,7 @@ FRONTIER = ("share", "objective", "gain", "low", "high", "measure", "price", "lo
 HELD_OUT = (
     "held out: the mean over queries that chose nothing; in sample: over those that chose; "
     "gain: of the choice. "
-    "Intervals are 95 %, p is Holm-corrected; neither knows how the choice varies with the queries."
+    "Intervals are 95 %, p is Holm-corrected; both count the optimism as a second error."
 )
 
 
@@ -121,7 +121,7 @@ def hybrid_document(result: HybridTuning | Balance) -> ReportDocument:
                 f"{result.column} is its mean over the first {result.depth} documents, measure is "
                 f"{result.measure!r}, both on held-out queries, with 95 % intervals of the "
                 "differences from the baseline. Shares are tested in turn, up to the first that is "
-                "not shown.",
+                "not shown. The price in the verdict is of shares that other queries chose.",
             ),
             FRONTIER, tuple(frontier_rows(result)), figure=frontier_chart(result),
         ))  # fmt: skip
@@ -187,6 +187,7 @@ def hybrid_json(result: HybridTuning | Balance) -> dict[str, Any]:
             content["per_query"] = per_query_verdict(result)
     else:
         content["share"] = None if result.chosen is None else result.chosen.share
+        content["price"] = result.price
         content["baseline"] = list(result.baseline)
         content["frontier"] = [
             {

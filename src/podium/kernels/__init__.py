@@ -1,10 +1,11 @@
-"""The one decorator behind every compiled loop.
+"""The decorators behind every compiled loop.
 
 Kernels release the GIL and run over a range of rows or queries; ``podium.threads`` spreads
 ranges over threads. ``parallel=True`` is never used: it compiles longer and brings a
 threading layer of its own. Compiled code is cached beside the source (or in Numba's user-wide
 cache where that is read-only), so a kernel compiles once per machine, and again when its file
-or one of those whose functions it calls changes (``podium.kernels.cache``).
+or one of those whose functions it calls changes (``podium.kernels.cache``). Numba itself is
+imported when the first of them is compiled.
 
 With ``NUMBA_DISABLE_JIT=1`` in the environment all of them run as plain Python: slowly, but a
 debugger stops in them, coverage sees their lines, and a change needs no compilation.
@@ -12,16 +13,15 @@ debugger stops in them, coverage sees their lines, and a change needs no compila
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from contextlib import suppress
-from functools import wraps
+from functools import update_wrapper
+from math import inf
+from threading import Lock
 from typing import Any, TypeVar, cast
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
-
-from podium.kernels.cache import keep_on_disk
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
@@ -30,9 +30,68 @@ Doubles = NDArray[np.float64]
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
-_config: Any = numba.config  # which sets its names when it is loaded
-PLAIN = bool(_config.DISABLE_JIT)
+PLAIN = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 """Whether Numba compiles nothing, because ``NUMBA_DISABLE_JIT`` is set."""
+
+SMALL = 1 << 19
+"""How many bytes of arrays a ``lazy_kernel`` takes as plain Python before it is compiled."""
+
+_LOCK = Lock()
+
+
+class Kernel:
+    """A function and what Numba makes of it, which other kernels call as well.
+
+    Args:
+        function: The function.
+        lazy: Whether calls with few elements run as Python.
+        on_disk: Whether its code is kept there.
+        options: What Numba's ``njit`` takes.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], *, lazy: bool, on_disk: bool, **options: Any
+    ) -> None:
+        update_wrapper(self, function)
+        self.function, self._options, self._on_disk = function, options, on_disk
+        self._read = 0.0 if lazy else inf
+        self._compiled: Any = None
+
+    @property
+    def compiled(self) -> Any:
+        """Numba's dispatcher, which compiles the function for each type of arguments."""
+        if self._compiled is None:
+            from podium.kernels.cache import dispatcher  # imported here: it imports Numba
+
+            with _LOCK:
+                self._compiled = self._compiled or dispatcher(
+                    self.function, self._options, on_disk=self._on_disk
+                )
+        return self._compiled
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run as Python while little was read so far, and compiled from then on."""
+        if not PLAIN:
+            if self._read > SMALL:
+                return self.compiled(*arguments)
+            self._read += sum(each.nbytes for each in arguments if isinstance(each, np.ndarray))
+            if self._read > SMALL:
+                return self.compiled(*arguments)
+        with np.errstate(all="ignore"):  # wrap around and divide by zero as compiled code does
+            try:
+                return self.function(*arguments)
+            except (ArithmeticError, ValueError):
+                # Python's own numbers raise where compiled code goes on with infinities and NaN.
+                if PLAIN:
+                    raise
+        return self.compiled(*arguments)
+
+
+class _Inner(Kernel):
+    """A part of kernels, which runs as they do."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.function(*arguments)
 
 
 def kernel(function: _Function) -> _Function:
@@ -49,7 +108,16 @@ def kernel(function: _Function) -> _Function:
         >>> total(np.arange(4.0), 1, 3)
         3.0
     """
-    return _compiled(function, fastmath=False)
+    return _kernel(function, lazy=False)
+
+
+def lazy_kernel(function: _Function) -> _Function:
+    """Like ``kernel``, for a pass over its arrays that gives the same bits as plain Python.
+
+    It is compiled once its calls have taken more than ``SMALL`` bytes of arrays: small files do not
+    wait for that, nor for Numba.
+    """
+    return _kernel(function, lazy=True)
 
 
 def fast_kernel(function: _Function) -> _Function:
@@ -57,7 +125,7 @@ def fast_kernel(function: _Function) -> _Function:
 
     That lets the compiler add several at once. Never for code that looks for NaN or infinities.
     """
-    return _compiled(function, fastmath={"reassoc", "contract"})
+    return _kernel(function, lazy=False, fastmath={"reassoc", "contract"})
 
 
 def inner(function: _Function) -> _Function:
@@ -65,26 +133,8 @@ def inner(function: _Function) -> _Function:
 
     That spares the first call machine code and a file for each.
     """
-    return cast(_Function, numba.njit(error_model="numpy")(function))
+    return cast(_Function, _Inner(function, lazy=False, on_disk=False))
 
 
-def _compiled(function: _Function, fastmath: bool | set[str]) -> _Function:
-    if PLAIN:
-        return _without_warnings(function)
-    compiled = numba.njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
-    # Code typed at a prompt has no file to keep a cache beside, and a read-only system no folder
-    # for one: they do without.
-    with suppress(RuntimeError):
-        keep_on_disk(compiled)
-    return cast(_Function, compiled)
-
-
-def _without_warnings(function: _Function) -> _Function:
-    """Let a function wrap around and divide by zero in silence, as compiled code does."""
-
-    @wraps(function)
-    def quiet(*arguments: object, **named: object) -> object:
-        with np.errstate(all="ignore"):
-            return function(*arguments, **named)
-
-    return cast(_Function, quiet)
+def _kernel(function: _Function, **options: Any) -> _Function:
+    return cast(_Function, Kernel(function, on_disk=True, nogil=True, **options))

@@ -1,24 +1,32 @@
-"""The guard that keeps compiled code on disk from going out of date.
+"""What Numba does for kernels, and what keeps compiled code on disk from going out of date.
 
 Numba recompiles a cached function if its file has changed, but functions of other files that it
 calls are compiled into it, and Numba does not notice changes there. So the cache key contains a
 digest of everything that went into the code: the files of all compiled functions it
 reaches, and the constants it took from elsewhere.
+
+Only what compiles imports this module: Numba takes half a second to import.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, cast
 
+import numba
 import numpy as np
+from numba import types
 from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
+from numba.extending import typeof_impl
+
+from podium.kernels import Kernel, instructions
 
 _CONSTANTS = (bool, int, float, str, bytes, np.generic, type(None))
 
@@ -37,15 +45,27 @@ class _GuardedCache(FunctionCache):
         return (*key, _ingredients_digest(self._function))
 
 
-def keep_on_disk(compiled: Any) -> None:
-    """Cache a function's compiled code beside its file; RuntimeError if that cannot be written."""
-    compiled._cache = _GuardedCache(compiled.py_func)
+def dispatcher(function: Callable[..., Any], options: dict[str, Any], *, on_disk: bool) -> Any:
+    """Return what compiles a function when it is called, and may keep its code beside its file."""
+    compiled: Any = numba.njit(error_model="numpy", **options)(function)
+    if on_disk:
+        # Code typed at a prompt has no file to keep a cache beside, and a read-only system no
+        # folder for one: they do without.
+        with suppress(RuntimeError):
+            compiled._cache = _GuardedCache(compiled.py_func)
+    return compiled
+
+
+@typeof_impl.register(Kernel)
+def _type_of_kernel(kernel: Kernel, _context: Any) -> Any:
+    """Let kernels call a kernel by its name, which stands for a ``Kernel``."""
+    return types.Dispatcher(kernel.compiled)
 
 
 def _ingredients_digest(function: FunctionType) -> str:
     """Return a digest of everything that compiling a function depends on."""
     digest = hashlib.sha256()
-    files: set[str] = set()
+    files = {instructions.__file__}
     seen: set[FunctionType] = set()
     waiting = [function]
     while waiting:
@@ -57,8 +77,8 @@ def _ingredients_digest(function: FunctionType) -> str:
         for name, value in _taken_in(current):
             if isinstance(value, Dispatcher):
                 waiting.append(value.py_func)
-            elif isinstance(made_from := getattr(value, "__wrapped__", None), FunctionType):
-                waiting.append(made_from)  # an intrinsic
+            elif isinstance(value, Kernel):
+                waiting.append(cast(FunctionType, value.function))
             elif isinstance(value, type):
                 files.add(_file_of_class(value))
             elif isinstance(value, np.ndarray):

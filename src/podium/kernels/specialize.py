@@ -14,7 +14,7 @@ from threading import Lock
 from types import FunctionType
 from typing import Any, cast
 
-from podium.kernels import inner, kernel
+from podium.kernels import inner, kernel, lazy_kernel
 
 _LOCK = Lock()
 
@@ -24,6 +24,7 @@ def specialize(
     functions: Mapping[str, Callable[..., Any]],
     *,
     compiled: bool = True,
+    lazy: bool = False,
 ) -> Callable[..., Any]:
     """Compile a template with the functions that names in it stand for.
 
@@ -34,6 +35,7 @@ def specialize(
         functions: The functions, by their names in the template. The compiled loop is cached
             beside the file of the first.
         compiled: Whether to compile at all; False runs the loop as plain Python.
+        lazy: Whether it is a ``lazy_kernel``.
 
     Example:
         >>> import numpy as np
@@ -48,13 +50,14 @@ def specialize(
         5.0
     """
     with _LOCK:  # threads that start together would each compile it
-        return _specialize(template, compiled, tuple(functions.items()))
+        return _specialize(template, compiled, lazy, tuple(functions.items()))
 
 
 @cache
 def _specialize(
     template: Callable[..., Any],
     compiled: bool,
+    lazy: bool,
     functions: tuple[tuple[str, Callable[..., Any]], ...],
 ) -> Callable[..., Any]:
     loop, owner = cast(FunctionType, template), cast(FunctionType, functions[0][1])
@@ -75,4 +78,6 @@ def _specialize(
     )
     specialized = FunctionType(code, names, name)
     specialized.__qualname__ = name
-    return kernel(specialized) if compiled else specialized
+    if not compiled:
+        return specialized
+    return lazy_kernel(specialized) if lazy else kernel(specialized)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, fields, make_dataclass
 from typing import Any, overload
 
 import numpy as np
-from numba.core.errors import NumbaError
 
 from podium.errors import ArgumentError
+from podium.kernels import PLAIN
 from podium.kernels.specialize import specialize
 from podium.losses.base import Batch, plain_numbers
 from podium.losses.compiled import CompiledLoss, over_losses
@@ -37,9 +37,13 @@ class OwnLoss(CompiledLoss):
         try:
             super().evaluate_range(batch, first, last)
         except Exception as error:
+            if PLAIN:
+                raise
+            from numba.core.errors import NumbaError  # imported here: Numba is loaded by now
+
             # Numba fails with errors of any type; only a function that was compiled has signatures.
-            loop = specialize(over_losses, {"query_loss": self.query})
-            if not isinstance(error, NumbaError) and getattr(loop, "signatures", True):
+            loop: Any = specialize(over_losses, {"query_loss": self.query})
+            if not isinstance(error, NumbaError) and loop.compiled.signatures:
                 raise
             raise ArgumentError(
                 f"Numba cannot compile the loss {type(self).__name__}",

@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -39,6 +39,8 @@ BROKEN = 1_000.0
 """The evidence of another split of clients from which on the assignment counts as broken."""
 _STRETCHES = 60
 _MOST_SLICES = 50
+_LARGEST = 1e50
+"""Larger numbers are not added up: sums of their powers would overflow."""
 _WEEK = 7 * 86_400_000
 _ACTIONS = ("clicked", "add_to_cart", "purchase")
 _LOG_METRICS = {
@@ -128,6 +130,7 @@ class OnlineReport:
         by_client: Whether clients are known; otherwise each search counts as one.
         novelty: The first week's difference minus the later one's, if there is more than a week.
         warnings: What makes the results doubtful, one sentence each.
+        imported: What the import of a log counted, by ledger and reason.
     """
 
     kind: Literal["interleaving", "A/B test"]
@@ -144,6 +147,7 @@ class OnlineReport:
     by_client: bool = True
     novelty: OnlineInterval | None = None
     warnings: tuple[str, ...] = ()
+    imported: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def first(self) -> OnlineResult:
@@ -177,6 +181,7 @@ class _Source(NamedTuple):
     relations: list[str]
     types: dict[str, str]
     name: Any
+    imported: Mapping[str, Mapping[str, int]]
 
     def first(self, name: str) -> str:
         """Return a column of a search, whose rows all have the same value or none."""
@@ -245,9 +250,7 @@ def compare_interleaved(
         old, new = _pair(data, pair, experiment)
         lost = 0
         run = data.connection.execute
-        policy = "NULL"
-        if "policy" in data.types:  # a page that was not interleaved has another one
-            policy = "max(CASE WHEN _value IS NOT NULL THEN CAST(policy AS VARCHAR) END)"
+        policy = _policy(data)
         clients = "true, false"
         if "client" in data.types:
             clients = "count(client) = 0, coalesce(min(client) < max(client), false)"
@@ -260,8 +263,9 @@ def compare_interleaved(
             run(
                 f"""INSERT INTO searches SELECT hash(search_id), {_unit(data)},
                       min({data.moment}), {data.first(slices) if slices else "''"},
-                      {policy}, count(_value) > 0, bool_or(_acted),
-                      bool_or(_acted AND _value <> 0), {_CREDITS}, max(_problem), {clients}
+                      max({policy}), count(_value) > 0, bool_or(_acted),
+                      bool_or(_acted AND _value <> 0), {_CREDITS},
+                      {_PROBLEM.format(policy)}, {clients}
                     FROM {_rows(data, relation, old, new, action, named=pair is not None)}
                     WHERE search_id IS NOT NULL GROUP BY search_id"""
             )
@@ -325,7 +329,7 @@ def compare_interleaved(
         "interleaving", chosen or "", old, new, tuple(results),
         tuple(Moment(moment, value(arms)) for moment, arms in sums.course), counts, level,
         slices or "", (total, total), by_client=by_client, novelty=_novelty(sums, value),
-        warnings=_doubts(by_client, sums, "searches", nameless, several),
+        warnings=_doubts(by_client, sums, "searches", nameless, several), imported=data.imported,
     )  # fmt: skip
 
 
@@ -450,7 +454,6 @@ def compare_groups(
     results = [
         result(at, name, arms, each)
         for name, arms, each in sums.with_levels(level)
-        if len(arms) == 2
         for at in numbers
     ]
     clients = int(sums.whole["old"][0].clients), int(sums.whole["new"][0].clients)
@@ -471,16 +474,21 @@ def compare_groups(
         )  # fmt: skip
     if mixed and by_client:
         warnings.append(
-            f"{mixed:,} clients are in both groups: what they do in one may come from the other."
+            f"{mixed:,} clients are in both groups, and count in each: what they do in one may "
+            "come from the other."
         )
     for at, name in enumerate(chosen):
         missing = counts.get("compared", 0) - int(sum(sums.whole[a][at].size for a in sums.whole))
         if missing:
-            warnings.append(f"{missing:,} rows have no number for {name} and do not count for it.")
+            warnings.append(
+                f"{missing:,} rows have no number for {name}, or one beyond {_LARGEST:g}, and do "
+                "not count for it."
+            )
     return OnlineReport(
         "A/B test", "", old, new, tuple(results),
         tuple(Moment(moment, value(arms)) for moment, arms in sums.course), counts, level,
         slices or "", clients, evidence, by_client, _novelty(sums, value), tuple(warnings),
+        data.imported,
     )  # fmt: skip
 
 
@@ -522,7 +530,8 @@ def _opened(source: Any) -> Iterator[_Source]:
                     "SELECT column_name, column_type FROM (DESCRIBE every)"
                 ).fetchall()
             )
-            yield _Source(connection, relations, types, name)
+            imported = source.counts if isinstance(source, ClickLog) else {}
+            yield _Source(connection, relations, types, name, imported)
         except Exception as error:
             if type(error).__module__.startswith(("duckdb", "_duckdb")):
                 raise DataError(
@@ -533,6 +542,12 @@ def _opened(source: Any) -> Iterator[_Source]:
 
 def _name(column: str) -> str:
     return '"' + column.replace('"', '""') + '"'
+
+
+def _number(column: str) -> str:
+    """Return a column as numbers whose powers can be added up; null where it has none."""
+    number = f"TRY_CAST({_name(column)} AS DOUBLE)"
+    return f"CASE WHEN abs({number}) <= {_LARGEST} THEN {number} END"
 
 
 def _unit(data: _Source, search: str = "any_value(CAST(search_id AS VARCHAR))") -> str:
@@ -571,7 +586,7 @@ def _teams(data: _Source, experiment: str | None) -> tuple[str, str]:
         )
     ]
     if len(names) == 2:
-        return names[0], names[1]
+        return ("old", "new") if names == ["new", "old"] else (names[0], names[1])
     if len(names) == 1 and "credit" in data.types:
         return ("old", names[0]) if names[0] != "old" else ("old", "new")
     raise DataError(
@@ -601,6 +616,19 @@ def _pair(data: _Source, pair: tuple[str, str] | None, experiment: str | None) -
             "has neither teams nor credits", path=data.name,
             hint="Name the groups of an A/B test: --assignment COLUMN.",
         )  # fmt: skip
+    if experiment is not None and "policy" in data.types:
+        names = [
+            name
+            for (name,) in data.query(
+                "SELECT DISTINCT CAST(policy AS VARCHAR) FROM every WHERE policy IS NOT NULL "
+                "ORDER BY 1"
+            )
+        ]
+        if experiment not in names:
+            raise DataError(
+                f"has no experiment {experiment!r}", path=data.name,
+                hint=f"There are {', '.join(names[:10])}." if names else "None has a name.",
+            )  # fmt: skip
     if "team" in data.types and pair is not None:
         _require_teams(data, pair)
     return pair or _teams(data, experiment)
@@ -608,14 +636,31 @@ def _pair(data: _Source, pair: tuple[str, str] | None, experiment: str | None) -
 
 def _credit(data: _Source, old: str, new: str, *, named: bool) -> str:
     """Return what a click on a document says: for the new ranking, or against it."""
-    sign = f"CASE team WHEN {quoted(new)} THEN 1.0 WHEN {quoted(old)} THEN -1.0 END"
+    sign = (
+        f"CASE CAST(team AS VARCHAR) WHEN {quoted(new)} THEN 1.0 WHEN {quoted(old)} THEN -1.0 END"
+    )
     if "credit" not in data.types:
         return sign
-    return f"abs(credit) * ({sign})" if named and "team" in data.types else "credit"
+    credit = _number("credit")
+    if "team" not in data.types:
+        return credit
+    # An imported log has both columns, whichever is known.
+    return f"coalesce({f'abs({credit}) * ({sign})' if named else credit}, {sign})"
 
 
 _CREDITS = "round(sum(CASE WHEN _acted THEN _value ELSE 0 END), 9)"
 """What the clicks of a search say together. Rounded: 0.1 + 0.2 - 0.3 prefers nothing."""
+
+
+_PROBLEM = "coalesce(max(_problem), CASE WHEN min({0}) < max({0}) THEN 'several experiments' END)"
+"""Why a search cannot count."""
+
+
+def _policy(data: _Source) -> str:
+    """Return the experiment of a row that says something: other rows may have another policy."""
+    if "policy" not in data.types:
+        return "NULL"
+    return "CASE WHEN _value IS NOT NULL THEN CAST(policy AS VARCHAR) END"
 
 
 def _rows(data: _Source, relation: str, old: str, new: str, action: str, *, named: bool) -> str:
@@ -624,7 +669,7 @@ def _rows(data: _Source, relation: str, old: str, new: str, action: str, *, name
     if "team" in data.types:
         others = f"CAST(team AS VARCHAR) NOT IN ({quoted(old)}, {quoted(new)})"
     if "credit" in data.types:
-        unreadable = "NOT isfinite(CAST(credit AS DOUBLE))"
+        unreadable = f"credit IS NOT NULL AND {_number('credit')} IS NULL"
     return (
         f"(SELECT {_credit(data, old, new, named=named)} AS _value, "
         f"{_flag(data, action)} AS _acted, "
@@ -653,7 +698,7 @@ def query_outcomes(
     with _opened(source) as data:
         data.require("search_id", "query", action)
         old, new = _pair(data, pair, experiment)
-        policy = "CAST(policy AS VARCHAR)" if "policy" in data.types else "NULL"
+        policy = _policy(data)
         mine = "true" if experiment is None else f"experiment = {quoted(experiment)}"
         rows = data.query(
             f"""SELECT CASE WHEN problem IS NOT NULL THEN problem
@@ -668,10 +713,10 @@ def query_outcomes(
                   count(*) FILTER (credit < 0), count(*) FILTER (credit > 0), count(*)
                 FROM (SELECT min(CAST(query AS VARCHAR)) AS query,
                         count(DISTINCT CAST(query AS VARCHAR)) AS queries,
-                        max(CASE WHEN _value IS NOT NULL THEN {policy} END) AS experiment,
+                        max({policy}) AS experiment,
                         count(_value) > 0 AS differs, bool_or(_acted) AS acted,
                         bool_or(_acted AND _value <> 0) AS says,
-                        {_CREDITS} AS credit, max(_problem) AS problem
+                        {_CREDITS} AS credit, {_PROBLEM.format(policy)} AS problem
                       FROM {_rows(data, "every", old, new, action, named=pair is not None)}
                       WHERE search_id IS NOT NULL GROUP BY search_id)
                 GROUP BY ALL ORDER BY ALL"""
@@ -743,8 +788,9 @@ def _metrics(
     for name in chosen:
         if name not in known and not (is_log and name in _LOG_METRICS):
             raise DataError(
-                f"has no metric {name!r}", path=data.name, hint=f"There are {', '.join(known)}."
-            )
+                f"has no metric {name!r}", path=data.name,
+                hint=f"There are {', '.join(known)}." if known else "It has no column of numbers.",
+            )  # fmt: skip
     if not chosen:
         raise DataError("has no column of numbers to compare", path=data.name)
     return chosen
@@ -760,15 +806,12 @@ def _stage_rows(
         data.connection.execute(
             f"""CREATE OR REPLACE VIEW staged AS SELECT {data.first(assignment)} AS arm,
                   {_unit(data)} AS unit, {data.first(slices) if slices else "''"} AS slice,
-                  min({data.moment}) AS moment, {f"avg({_name(past)})" if past else "NULL"} AS past,
+                  min({data.moment}) AS moment,
+                  {f"avg({_number(past)})" if past else "NULL"} AS past,
                   {values} FROM {relation} GROUP BY search_id, query"""
         )
         return
-    values = ", ".join(
-        f"CASE WHEN isfinite(CAST({_name(each)} AS DOUBLE)) THEN CAST({_name(each)} AS DOUBLE) END "
-        f"AS x{at}"
-        for at, each in enumerate(metrics)
-    )
+    values = ", ".join(f"{_number(each)} AS x{at}" for at, each in enumerate(metrics))
     search = "CAST(search_id AS VARCHAR)" if "search_id" in data.types else (
         "CAST(row_number() OVER () AS VARCHAR)"
     )  # fmt: skip
@@ -777,7 +820,7 @@ def _stage_rows(
               {_unit(data, search)} AS unit,
               {f"CAST({_name(slices)} AS VARCHAR)" if slices else "''"} AS slice,
               {data.moment} AS moment,
-              {f"CAST({_name(past)} AS DOUBLE)" if past else "NULL"} AS past,
+              {_number(past) if past else "NULL"} AS past,
               {values} FROM {relation}"""
     )
 
@@ -861,7 +904,7 @@ class _Sums(NamedTuple):
     weeks: Mapping[Any, _Arms]
     course: list[tuple[float, _Arms]]
     left_out: int
-    """Rows in slices beyond those that are shown."""
+    """Rows in no slice that is shown."""
 
     def with_levels(self, level: float) -> list[tuple[str, _Arms, float]]:
         """Return all and each slice with the level of its intervals."""
@@ -879,7 +922,11 @@ def _all_sums(data: _Source, metrics: int, time: _Time, *, sliced: bool) -> _Sum
         course.append((time.end(stretch), dict(whole)))
     slices, left_out = {}, 0
     if sliced:
-        every = {str(k): v for k, v in _sums(data, metrics, "slice").items() if k is not None}
+        every = {
+            str(k): v
+            for k, v in _sums(data, metrics, "slice").items()
+            if k is not None and len(v) == len(whole)
+        }
         order = sorted(every, key=lambda k: -sum(arm[0].size for arm in every[k].values()))
         slices = {name: every[name] for name in order[:_MOST_SLICES]}
         shown = sum(arm[0].size for arms in slices.values() for arm in arms.values())
@@ -962,8 +1009,8 @@ def _doubts(
         )
     if sums.left_out:
         doubts.append(
-            f"{sums.left_out:,} searches are in no slice, or in one beyond the {_MOST_SLICES} "
-            "largest."
+            f"{sums.left_out:,} {units} are in no slice, in one of a single group, or in one "
+            f"beyond the {_MOST_SLICES} largest."
         )
     return tuple(doubts)
 

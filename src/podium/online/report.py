@@ -139,6 +139,7 @@ def facts(report: OnlineReport) -> dict[str, str]:
     old, new = report.clients
     known = {
         "kind": report.kind + (f" {report.experiment}" if report.experiment else ""),
+        "rankings": f"new {report.new}, old {report.old}",
         "intervals": f"{report.level:.0%} at every look, clustered by "
         + ("client" if report.by_client else "search"),
     }
@@ -148,6 +149,8 @@ def facts(report: OnlineReport) -> dict[str, str]:
             "; the split is broken" if odds >= BROKEN
             else f"; evidence of a broken split {odds:.2g}, which is broken from {BROKEN:,.0f} on"
         )  # fmt: skip
+    for ledger, counts in report.imported.items():
+        known[f"import, {ledger}"] = ", ".join(f"{name} {n:,}" for name, n in counts.items())
     if report.novelty is not None:
         gap = report.novelty
         known["first week minus later"] = (

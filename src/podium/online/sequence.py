@@ -19,6 +19,9 @@ LEAST = 30
 _LEAST_EFFECTIVE = 12.0
 """The same for clients that matter: if a few buy nearly everything, only they do."""
 
+_ROUNDING = 1e-12
+"""The share of squares below which their difference is what rounding left of them."""
+
 
 @dataclass(frozen=True)
 class ClientSums:
@@ -199,7 +202,8 @@ def difference(
     if enough:
         second = sum(each.variance(center) for each in (old, new))
         fourth = sum(each.fourth_moment(center) for each in (old, new))
-        enough = second > 0 and second**2 >= _LEAST_EFFECTIVE * fourth
+        squares = sum(each.outcome_squares / each.size**2 for each in (old, new))
+        enough = second > _ROUNDING * squares and second**2 >= _LEAST_EFFECTIVE * fourth
     old, new = without_past(old, new)
     center = (old + new).ratio if factor else offset
     value = new.ratio - (factor * old.ratio if factor else 0.0) - offset

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
@@ -181,7 +182,10 @@ def _add_rank_routes(app: FastAPI, service: Service) -> None:
             return order, None
         try:
             other = service.repository.get(partner)
-            scores = await service.score(other, other.select(asked.rows, model.feature_names))
+            scores = await experiment.score(
+                other, other.select(asked.rows, model.feature_names),
+                until=asyncio.get_running_loop().time() + service.settings.most_seconds,
+            )  # fmt: skip
             rankings = {
                 model.name: (model.digest, order), other.name: (other.digest, order_of(scores)),
             }  # fmt: skip

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import secrets
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +18,11 @@ from msgspec import Meta
 
 from podium.data.files import read_bounded
 from podium.errors import DataError
+from podium.kernels import Doubles
 from podium.online.drafts import Draft, interleave, share_of
+from podium.serving.model import ServedModel
+from podium.serving.rows import Rows
+from podium.serving.scoring import Pair
 
 _KEY_BYTES = 32
 _LONGEST_KEY = 4096
@@ -76,6 +82,27 @@ class Experiment:
                     "has no key", path=settings.key_file, hint="Write some random letters to it."
                 )
         self._key = hashlib.blake2b(key).digest()
+        # However slow a model is that is tried, it has one thread, and all else goes on beside it.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="interleaving")
+
+    def close(self) -> None:
+        """Score no more."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def score(
+        self, model: ServedModel, rows: Rows, pairs: Sequence[Pair] = (), *, until: float
+    ) -> Doubles:
+        """Score documents by the model that is tried.
+
+        Args:
+            model: The model.
+            rows: The documents' features.
+            pairs: Their texts, if it reads them.
+            until: When a TimeoutError ends this, by the clock of the running loop.
+        """
+        async with asyncio.timeout_at(until):
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._thread, model.score, rows, pairs)
 
     def takes_part(self, search_id: str, client: str | None) -> bool:
         """Whether a search is interleaved: with a known client all of its searches, or none."""

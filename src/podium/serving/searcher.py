@@ -256,11 +256,11 @@ class Searcher:
             and experiment.takes_part(search_id, request.client)
         ):
             try:
-                async with asyncio.timeout_at(deadline):
-                    other = self._find_model(experiment.partner(model.name))
-                    others = await self._score(
-                        other, other.select(every, names), self._pairs(query, in_index_order)
-                    )
+                other = self._find_model(experiment.partner(model.name))
+                others = await experiment.score(
+                    other, other.select(every, names), self._pairs(query, in_index_order),
+                    until=deadline,
+                )  # fmt: skip
                 rankings = {
                     model.name: (model.digest, order), other.name: (other.digest, order_of(others)),
                 }  # fmt: skip

@@ -84,6 +84,7 @@ class Service:
                 stack.callback(self.log.close)
             if settings.interleave is not None:
                 self.experiment = Experiment(settings.interleave, self.folder)
+                stack.callback(self.experiment.close)
             if settings.search is not None:
                 definitions = self.repository.definitions
                 assert definitions is not None

@@ -15,7 +15,15 @@ from podium.studio.jobs.process import JobFunction, execute
 from podium.studio.jobs.queue import JobContext
 from podium.studio.judging.adjudication import set_adjudicator
 from podium.studio.judging.training import Example, set_training
-from podium.studio.models.assessors import RUN, ModelRow, ModelSettings, add_model, start_run
+from podium.studio.models.assessors import (
+    RUN,
+    LabelSettings,
+    ModelRow,
+    ModelSettings,
+    add_labels,
+    add_model,
+    start_run,
+)
 from podium.studio.models.audits import AUDIT, request_audit, run_audit
 from podium.studio.models.run import run_model
 from podium.studio.projects.service import project_row
@@ -85,6 +93,22 @@ def project_model(stage: Stage, page: Page) -> None:
 def project_model_audit(stage: Stage, page: Page) -> None:
     project = busy_project(stage)
     row = judged_by_model(stage, project)
+    page.goto(f"/projects/{project}/models/{row.id}/audit")
+
+
+@scene()
+def project_labels_audit(stage: Stage, page: Page) -> None:
+    project = busy_project(stage)
+    who = manager(stage, project)
+    settings = Settings(database="sqlite://")
+    lines = [f"shop-{query} 0 sku{n} {6 - n}" for query in (1, 2, 3, 99) for n in range(5)]
+    pairs = [f'{{"query": "shop-{query}", "documents": ["sku1", "sku2"]}}' for query in (1, 2, 3)]
+    asked = LabelSettings(labels="\n".join([*lines, *pairs]))
+    row = in_transaction(stage.engine, lambda c: add_labels(c, who, asked))
+    run = claimed_job(stage.engine, RUN, lambda c: start_run(c, who, settings, row.id))
+    _do(stage, run, run_model, settings)
+    audit = claimed_job(stage.engine, AUDIT, lambda c: request_audit(c, who, row.id))
+    _do(stage, audit, run_audit, settings)
     page.goto(f"/projects/{project}/models/{row.id}/audit")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from podium.kernels import Bytes, kernel
+from podium.kernels import Bytes, inner
 from podium.kernels.intrinsics import eight_bytes, trailing_zeros
 
 BAD, EXACT, NEAR, SLOW = 0, 1, 2, 3
@@ -26,7 +26,7 @@ _EVERY_FOURTH = np.uint64(0x000000FF000000FF)
 _LOW, _HIGH = 1.0 - 2.0**-50, 1.0 + 2.0**-50
 
 
-@kernel
+@inner
 def read_digits(text: Bytes, at: int) -> tuple[int, int]:
     """Parse a run of digits (modulo 2**64), eight at a time; return its value and end.
 
@@ -49,7 +49,7 @@ def read_digits(text: Bytes, at: int) -> tuple[int, int]:
         return np.int64(total), at + count  # type: ignore[return-value]
 
 
-@kernel
+@inner
 def _value_of_eight(digits: np.uint64) -> np.uint64:
     """The number formed by eight bytes 0..9, the lowest byte being the first digit."""
     pairs = digits * np.uint64(10) + (digits >> np.uint64(8))
@@ -59,7 +59,7 @@ def _value_of_eight(digits: np.uint64) -> np.uint64:
     ) >> np.uint64(32)
 
 
-@kernel
+@inner
 def read_decimal(text: Bytes, at: int) -> tuple[int, float, int]:
     """Read ``[+-]digits[.digits][e[+-]digits]`` from padded text.
 
@@ -105,7 +105,7 @@ def read_decimal(text: Bytes, at: int) -> tuple[int, float, int]:
     return status, (-value if negative else value), at
 
 
-@kernel
+@inner
 def _long_mantissa(text: Bytes, at: int, stop: int) -> tuple[int, int, bool]:
     """The first 18 significant digits, their power of ten, and whether digits were dropped."""
     mantissa = scale = digits = 0
@@ -125,7 +125,7 @@ def _long_mantissa(text: Bytes, at: int, stop: int) -> tuple[int, int, bool]:
     return mantissa, scale, dropped
 
 
-@kernel
+@inner
 def sure_float32(status: int, value: float) -> bool:
     """Whether rounding a result of ``read_decimal`` to float32 is exact."""
     return status == EXACT or (

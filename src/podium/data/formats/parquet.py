@@ -30,6 +30,7 @@ from podium.data.dataset import Dataset
 from podium.data.definitions_hash import checked_hash
 from podium.data.files import Source, is_compressed, open_write, source_name
 from podium.data.formats.parquet_file import open_parquet
+from podium.data.frames import to_arrow
 from podium.data.grouping import Grouping, Strings, as_strings, group_rows
 from podium.data.judged import Judgments, Rankings
 from podium.data.preferences import PreferenceLevels, Preferences
@@ -247,7 +248,9 @@ def rows_table(rows: QueryRows, schema: pa.Schema) -> pa.Table:
             raise DataError(
                 f"a block lacks column {field.name!r}", hint="Write blocks with the same columns."
             )
-        arrays.append(pa.array(columns[field.name]).cast(field.type))
+        column = columns[field.name]
+        array = to_arrow(column) if isinstance(column, np.ndarray) else pa.array(column)
+        arrays.append(array.cast(field.type))
     return pa.table(arrays, schema=schema)
 
 

@@ -14,7 +14,7 @@ from podium.data.files import PADDING, Reporter, Source, chunk_loaders, numbered
 from podium.data.formats.decimal import BAD, read_decimal
 from podium.data.grouping import Strings
 from podium.errors import DataError
-from podium.kernels import Bytes, Doubles, Ints, kernel
+from podium.kernels import Bytes, Doubles, Ints, lazy_kernel
 from podium.threads import ordered_map
 
 _Parsed = TypeVar("_Parsed")
@@ -71,13 +71,9 @@ def _first_problem(parse: Callable[[Bytes], object], chunk: Bytes, problem: Data
     return problem
 
 
-@kernel
 def count_lines(chunk: Bytes, stop: int) -> int:
     """Count the line feeds before byte ``stop``."""
-    lines = 0
-    for at in range(stop):
-        lines += chunk[at] == _FEED
-    return lines
+    return int(np.count_nonzero(chunk[:stop] == _FEED))
 
 
 def gather_strings(
@@ -110,7 +106,7 @@ def gather_strings(
     return strings
 
 
-@kernel
+@lazy_kernel
 def _copy_spans(chunk: Bytes, begins: Ints, ends: Ints, text: Bytes) -> None:
     index = 0
     for row in range(len(begins)):
@@ -119,7 +115,7 @@ def _copy_spans(chunk: Bytes, begins: Ints, ends: Ints, text: Bytes) -> None:
             index += 1
 
 
-@kernel
+@lazy_kernel
 def split_lines(chunk: Bytes, spans: NDArray[np.int64]) -> tuple[int, int]:
     """Find the words of each line that is not blank; ``spans`` is rows x columns x (begin, end).
 
@@ -152,7 +148,7 @@ def split_lines(chunk: Bytes, spans: NDArray[np.int64]) -> tuple[int, int]:
     return row, -1
 
 
-@kernel
+@lazy_kernel
 def parse_numbers(
     chunk: Bytes, spans: NDArray[np.int64], values: Doubles, status: NDArray[np.int8]
 ) -> None:

@@ -224,7 +224,7 @@ def cluster_interval(
         >>> values = np.arange(20) % 2
         >>> interval = cluster_interval(lambda units: float(values[units].mean()), np.arange(20))
         >>> interval.value, round(interval.low, 1), round(interval.high, 1)
-        (0.5, 0.3, 0.7)
+        (0.5, 0.2, 0.8)
     """
     from scipy.special import stdtrit
 

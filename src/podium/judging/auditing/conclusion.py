@@ -12,13 +12,14 @@ from podium.judging.models.rubric import Task
 
 Decision = Literal["replace", "assist", "reject", "undecided"]
 
-_SENTENCES: dict[Decision, str] = {
+WHAT: dict[Task, str] = {"grade": "documents", "pair": "pairs"}
+SENTENCES: dict[Decision, str] = {
     "replace": "Yes: the model may judge {what} of this kind in the place of one person.",
     "assist": "No, not in the place of a person; beside people it is of use.",
     "reject": "No: that the model agrees with people more than by chance is not shown.",
     "undecided": "Not decided.",
 }
-_USES: dict[Decision, tuple[str, ...]] = {
+USES: dict[Decision, tuple[str, ...]] = {
     "replace": (
         "Let it judge in the place of one person of several, with this rubric and model only.",
         "Audit again after any change of model, rubric or kind of queries.",
@@ -92,7 +93,7 @@ def conclude(
             )
         use: Decision = "replace" if test.passed else "assist"
         decision = use if with_people.low > 0 else "reject"
-    sentence = _SENTENCES[decision]
+    sentence = SENTENCES[decision]
     if decision == "replace" and units < planned:
         decision, sentence = "undecided", f"Not decided: too few units, {units:,} of {planned:,}."
     warnings = [
@@ -100,11 +101,10 @@ def conclude(
         for name, interval in biases.items()
         if interval.low > 0 or interval.high < 0
     ]
-    what = "documents" if task == "grade" else "pairs"
     return Conclusion(
         decision,
-        sentence.format(what=what),
+        sentence.format(what=WHAT[task]),
         tuple(reasons),
-        _USES[decision],
+        USES[decision],
         tuple(warnings),
     )

@@ -158,8 +158,7 @@ class AnswerLog:
         with self._lock:
             if unit in self._units:
                 return
-            if self._file is not None:
-                self._file.add(json_line(answer_to_json(answer)))
+            self._keep(answer)
             self._remember([answer])
 
     def adopt(self, answer: ModelAnswer, query_id: str, items: tuple[str, ...]) -> ModelAnswer:
@@ -206,6 +205,11 @@ class AnswerLog:
         for answer in answers:
             self._answers.setdefault(answer.question, answer)
             self._units.setdefault((answer.question, answer.query_id, answer.items), answer)
+
+    def _keep(self, answer: ModelAnswer) -> None:
+        """Put an answer where a crash does not reach it; Podium Studio's log has a database."""
+        if self._file is not None:
+            self._file.add(json_line(answer_to_json(answer)))
 
 
 def read_answers(path: str | os.PathLike[str]) -> list[ModelAnswer]:

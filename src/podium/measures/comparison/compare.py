@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from podium.data import Dataset, Judgments, Rankings
+from podium.data.frames import to_arrow
 from podium.data.preferences import Preferences
 from podium.data.query_weights import QueryWeights, query_weights
 from podium.data.seeds import checked_seed
@@ -115,7 +116,7 @@ def compare(
     return Comparison(
         systems=tuple(systems),
         measures=tuple(parsed),
-        query_ids=tuple(query_ids.filter(keep).to_pylist()),
+        query_ids=tuple(query_ids.take(to_arrow(np.flatnonzero(keep))).to_pylist()),
         left_out=int(np.sum(~keep)),
         values=ByMeasure(
             {

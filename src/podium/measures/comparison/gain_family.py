@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.kernels import Doubles, Floats, Ints, inner, kernel
+from podium.kernels import Doubles, Floats, Ints, inner, lazy_kernel
 from podium.measures.compiled import Booleans, Positions
 from podium.measures.compiled.blocks import RankingPlan, blocks
 from podium.measures.compiled.prepared import PreparedMeasure
@@ -72,7 +72,7 @@ def _code(grades: Floats, count: int, label: float) -> int:
     return low
 
 
-@kernel
+@lazy_kernel
 def _fill(
     labels: Floats,
     ends: Positions,
@@ -182,7 +182,7 @@ def add_counts(
     _add_counts(lists.labels, lists.ends, lists.starts, keep & ~lists.zero, grades, sign, counts)
 
 
-@kernel
+@lazy_kernel
 def _add_counts(
     labels: Floats,
     ends: Positions,
@@ -231,7 +231,7 @@ def ahead_in_every_query(one: Lists, other: Lists, keep: Booleans, depth: int) -
     )
 
 
-@kernel
+@lazy_kernel
 def _ahead(
     labels: Floats,
     ends: Positions,
@@ -351,7 +351,7 @@ def _starts(counts: list[Ints]) -> Ints:
     return np.concatenate(([0], np.cumsum(np.concatenate(counts))))
 
 
-@kernel
+@lazy_kernel
 def _pack(
     ranked: Floats,
     starts: Ints,
@@ -369,7 +369,7 @@ def _pack(
             target += 1
 
 
-@kernel
+@lazy_kernel
 def _pack_ideal(ideal: Floats, starts: Ints, judged: Ints, labels: NDArray[np.float32]) -> None:
     target = 0
     for query in range(len(starts)):

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from podium.kernels import Doubles, Ints
 
@@ -144,6 +143,10 @@ class LabelModel:
             count: How many levels there are.
             queries: How many queries there are.
         """
+        from scipy.special import (
+            expit,
+        )  # takes as long to import as all of an evaluation
+
         document, step = np.nonzero(levels[:, None] >= np.arange(count - 1))
         better = (levels[document] > step).astype(np.float64)
         design = np.column_stack([np.eye(count - 1)[step], features[document]])
@@ -191,6 +194,8 @@ class LabelModel:
         Returns:
             Levels, a row per draw; and the mean chance of each level, a row per document.
         """
+        from scipy.special import expit  # imported here, as in `fit`
+
         steps = len(self.coefficients) - features.shape[1]
         levels = np.empty((count, len(query)), np.int64)
         chances = np.zeros((len(query), steps + 1))

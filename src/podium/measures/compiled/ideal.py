@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from podium.kernels import Doubles, Floats, Ints, kernel
+from podium.kernels import Doubles, Floats, Ints, inner, lazy_kernel
 from podium.measures.compiled import Positions
 from podium.measures.compiled.ranking import sort_by_score
 
@@ -15,7 +15,7 @@ REFUSE, AS_ZERO, AS_UNJUDGED, KEEP = range(4)
 _GRADES = 64
 
 
-@kernel
+@inner
 def _read(label: float, negative: int) -> float:
     if label < 0.0 and negative == AS_ZERO:
         return 0.0
@@ -24,7 +24,7 @@ def _read(label: float, negative: int) -> float:
     return label
 
 
-@kernel
+@lazy_kernel
 def drop_unjudged(
     labels: Floats, offsets: Ints, first: int, order: Positions, kept: Ints, negative: int
 ) -> None:
@@ -40,7 +40,7 @@ def drop_unjudged(
         kept[query] = count
 
 
-@kernel
+@lazy_kernel
 def take_labels(
     labels: Floats,
     offsets: Ints,
@@ -84,7 +84,7 @@ def sort_pool(
     return least, max(largest, other), integral
 
 
-@kernel
+@lazy_kernel
 def _count_grades(
     labels: Floats, offsets: Ints, first: int, last: int, ideal: Floats, judged: Ints
 ) -> tuple[float, int]:
@@ -124,7 +124,7 @@ def _count_grades(
     return float(largest), unsorted
 
 
-@kernel
+@lazy_kernel
 def _sort_labels(
     labels: Floats,
     offsets: Ints,
@@ -159,7 +159,7 @@ def _sort_labels(
     return least, largest, integral
 
 
-@kernel
+@lazy_kernel
 def sort_by_gain(ideal: Floats, starts: Ints, judged: Ints, gains: Doubles) -> None:
     """Sort the labels of each query, integers with a gain each, by descending gain."""
     for query in range(len(judged)):

@@ -164,6 +164,7 @@ def loop_for(
     function: Callable[..., float],
     inputs: Collection[str],
     arguments: tuple[Any, ...],
+    lazy: bool = False,
 ) -> Callable[..., None]:
     """Return a loop that calls a measure's function, compiled if Numba can compile it.
 
@@ -172,10 +173,11 @@ def loop_for(
         function: The function of one query.
         inputs: What it takes of a query, by name.
         arguments: What it takes besides, whose types the loop is compiled for.
+        lazy: Whether a few short lists do not wait for the compiler.
     """
     key = template, function
     if key not in _LOOPS:
-        _LOOPS[key] = _loop_for(template, function, inputs, arguments)
+        _LOOPS[key] = _loop_for(template, function, inputs, arguments, lazy)
     return _LOOPS[key]
 
 
@@ -184,12 +186,14 @@ def _loop_for(
     function: Callable[..., float],
     inputs: Collection[str],
     arguments: tuple[Any, ...],
+    lazy: bool,
 ) -> Callable[..., None]:
     functions: dict[str, Callable[..., Any]] = {"query_value": function}
     functions |= {f"use_{name}": use if name in inputs else leave_out for name in _INPUTS[template]}
-    plain = specialize(template, functions | {"borrow": in_double_precision}, compiled=False)
     if PLAIN:
-        return plain
+        return specialize(template, functions, compiled=False)
+    if lazy:
+        return specialize(template, functions, lazy=True)
     compiled = specialize(template, functions)
     nothing: Any = _NO_PAIRS if template is over_pairs else _NO_LABELS
     try:
@@ -203,7 +207,7 @@ def _loop_for(
                 f"Numba cannot compile {function.__name__}, a measure of pairs. Write it with "
                 f"numbers and loops only. {error}"
             ) from error
-        return plain
+        return specialize(template, functions, compiled=False)
     return compiled
 
 
@@ -214,12 +218,3 @@ def _writes_text(function: Callable[..., Any]) -> bool:
         or instruction.argval in ("str", "repr", "format")
         for instruction in dis.get_instructions(function)
     )
-
-
-def in_double_precision(value: Any) -> Any:
-    """Make labels what compiled code computes with.
-
-    Next to Python's own numbers Numba makes float32 a double; NumPy would stay in single precision.
-    """
-    is_single = isinstance(value, np.ndarray) and value.dtype == np.float32
-    return value.astype(np.float64) if is_single else value

@@ -100,12 +100,22 @@ class PreparedMeasure:
         self, template: Callable[..., None], function: Callable[..., float], signature: Signature
     ) -> Callable[..., None]:
         values_of_arguments = self._values(signature)
-        loop = loop_for(template, function, signature.inputs, values_of_arguments)
+        lazy = template is not over_tied_orders and self._same_as_python
+        loop = loop_for(template, function, signature.inputs, values_of_arguments, lazy)
 
         def run(*inputs: Any, values: Doubles) -> None:
             loop(*inputs, values_of_arguments, values)
 
         return run
+
+    @property
+    def _same_as_python(self) -> bool:
+        """Whether compiled code gives the bits that Python gives: of a user's measure it may not.
+
+        Nor of Compat: where the exponent of a power is an integer, Numba multiplies.
+        """
+        own = self.definition.function.__module__.startswith("podium.measures.definitions.")
+        return own and self.definition.name != "Compat"
 
     def _values(self, signature: Signature) -> tuple[Any, ...]:
         parameters = {each.name: each for each in self.definition.parameters}

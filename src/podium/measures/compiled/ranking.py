@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.kernels import Ints, kernel
+from podium.kernels import Ints, inner, lazy_kernel
 from podium.measures.compiled import Booleans, Positions
 
 # Up to this many documents it is fastest to count, for each, those with larger scores.
@@ -46,7 +46,7 @@ def rank_rows(
     return _sort(scores, offsets, first, last, cut, order, kept, tied) if unranked else -1
 
 
-@kernel
+@lazy_kernel
 def _count(
     scores: NDArray[np.floating],
     offsets: Ints,
@@ -94,7 +94,7 @@ def _count(
     return unranked
 
 
-@kernel
+@lazy_kernel
 def _sort(
     scores: NDArray[np.floating],
     offsets: Ints,
@@ -132,7 +132,7 @@ def _sort(
     return -1
 
 
-@kernel
+@inner
 def _candidates(scores: NDArray[np.floating], cut: int, rows: Positions) -> int:
     """Find the documents with the ``cut`` largest scores, and those tied with the last of them."""
     largest = np.full(cut, -np.inf, scores.dtype)  # smallest first
@@ -152,7 +152,7 @@ def _candidates(scores: NDArray[np.floating], cut: int, rows: Positions) -> int:
     return count
 
 
-@kernel
+@inner
 def sort_by_score(
     scores: NDArray[np.floating], rows: Positions, size: int, spare: Positions
 ) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.kernels import Bytes, Floats, Ints, kernel
+from podium.kernels import Bytes, Floats, Ints, inner, kernel, lazy_kernel
 from podium.measures.compiled import Booleans, Positions
 
 
-@kernel
+@inner
 def _end_of_tie(scores: NDArray[np.floating], rows: Positions, at: int) -> int:
     end = at + 1
     while end < len(rows) and scores[rows[end]] == scores[rows[at]]:
@@ -17,7 +17,7 @@ def _end_of_tie(scores: NDArray[np.floating], rows: Positions, at: int) -> int:
     return end
 
 
-@kernel
+@inner
 def _comes_before(starts: Ints, text: Bytes, one: int, other: int) -> bool:
     """Whether the bytes of one id come before those of another."""
     here, there = starts[one], starts[other]
@@ -28,7 +28,7 @@ def _comes_before(starts: Ints, text: Bytes, one: int, other: int) -> bool:
     return bool(starts[one + 1] - here < starts[other + 1] - there)
 
 
-@kernel
+@lazy_kernel
 def order_ties_by_id(
     scores: NDArray[np.floating],
     offsets: Ints,
@@ -66,7 +66,7 @@ def order_ties_by_id(
             at = end
 
 
-@kernel
+@lazy_kernel
 def order_ties_by_label(
     scores: NDArray[np.floating],
     offsets: Ints,
@@ -100,7 +100,7 @@ def order_ties_by_label(
             at = end
 
 
-@kernel
+@inner
 def _known(label: float) -> float:
     return 0.0 if np.isnan(label) else label
 
@@ -126,7 +126,7 @@ def order_by_quicksort(
         kept[query] = end - begin
 
 
-@kernel
+@lazy_kernel
 def mark_ties(
     scores: NDArray[np.floating],
     offsets: Ints,
@@ -151,7 +151,7 @@ def mark_ties(
             at = end
 
 
-@kernel
+@lazy_kernel
 def fill_ranks(
     offsets: Ints,
     first: int,

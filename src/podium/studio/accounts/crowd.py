@@ -197,8 +197,9 @@ def _known_worker(connection: Connection, link: _Link, external_id: str) -> int 
 
 def _new_worker(connection: Connection, link: _Link, external_id: str) -> int:
     # Nobody else can sign in with it: it has neither a password nor an address that gets mail.
-    name = f"Worker {digest(f'{link.project_id}/{external_id}')[:8]}"
-    user_id = add_user(connection, f"{new_secret()[:20].lower()}@crowd.invalid", name, None)
+    address = f"{new_secret()[:20].lower()}@crowd.invalid"
+    # By this name managers approve or refuse the work on the platform.
+    user_id = add_user(connection, address, external_id, None)
     connection.execute(
         insert(Membership).values(
             project_id=link.project_id,

@@ -144,7 +144,8 @@ class JobProcess:
                 [sys.executable, "-P", "-m", _PROGRAM],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": path},
+                # Matrices are of one query: threads that share one wait for each other.
+                env={"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": path},
                 text=True,
                 encoding="utf-8",
             )

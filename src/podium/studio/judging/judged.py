@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-import numpy as np
 from sqlalchemy import Connection, Engine, select
 
-from podium.data import Judgments
-from podium.data.preferences import Preferences
-from podium.judging import Verdict, log_preferences
+from podium.judging import Verdict
 from podium.judging.agreement import inferred_verdicts
 from podium.judging.entries import active_entries
 from podium.studio.judging.modes import GradesMode, PairsMode, QueryLogEntry
 from podium.studio.judging.query_state import QueryState
-from podium.studio.judging.state_cache import new_query_state, read_log
+from podium.studio.judging.state_cache import QueryContent, read_contents, read_logs
 from podium.studio.store.database import reading
 from podium.studio.store.enums import Kind, Purpose
 from podium.studio.store.rows import ProjectQueryRow, ProjectRow, fetch_all
@@ -30,16 +28,26 @@ class JudgedQuery:
     """A query with its log and resulting state.
 
     Attributes:
+        project: The project's row.
         query: The query's row.
-        items: Its documents by id.
+        content: Its documents and rankings.
         log: Its log entries.
-        state: The state after the whole log.
     """
 
+    project: ProjectRow
     query: ProjectQueryRow
-    items: list[str]
+    content: QueryContent
     log: list[QueryLogEntry]
-    state: QueryState
+
+    @cached_property
+    def state(self) -> QueryState:
+        """The state after the whole log."""
+        return self.content.state(self.project, self.query, self.log)
+
+    @cached_property
+    def items(self) -> list[str]:
+        """The query's documents by id."""
+        return [document.item for document in self.content.documents]
 
     @property
     def is_judged(self) -> bool:
@@ -49,10 +57,32 @@ class JudgedQuery:
         """
         return any(entry.is_judgment and entry.purpose is Purpose.MAIN for entry in self.standing)
 
-    @property
+    @cached_property
     def standing(self) -> list[QueryLogEntry]:
         """The answers that were not undone, oldest first."""
-        return [entry for entry in self.log if self.state.stands(entry.position)]
+        return [
+            entry
+            for entry in self.log
+            if entry.position in self.standing_positions and entry.kind is not Kind.WITHDRAW
+        ]
+
+    @cached_property
+    def standing_positions(self) -> set[int]:
+        """The positions of the answers and withdrawals that were not undone.
+
+        They follow from the log alone, so that exports of the log need no state.
+        """
+        standing: set[int] = set()
+        undone_by: dict[int, int] = {}
+        for entry in self.log:
+            if entry.undoes is None:
+                standing.add(entry.position)
+            elif entry.undoes in standing:
+                standing.discard(entry.undoes)
+                undone_by[entry.position] = entry.undoes
+            elif entry.undoes in undone_by:
+                standing.add(undone_by.pop(entry.undoes))
+        return standing
 
     @property
     def kept_items(self) -> list[str]:
@@ -60,8 +90,8 @@ class JudgedQuery:
         withdrawn = self.state.withdrawn_documents
         return [item for at, item in enumerate(self.items) if at not in withdrawn]
 
-    def labels(self, *, ties: bool) -> Judgments:
-        """The top k as labels, or the mean grades of the documents that have any.
+    def labels(self, *, ties: bool) -> dict[str, float]:
+        """The label of each document by the top k, or the mean grade of those that have any.
 
         Withdrawn documents have no label.
         """
@@ -70,28 +100,24 @@ class JudgedQuery:
         if isinstance(mode, GradesMode):
             graded = mode.session.grades()
             mean_of = dict(zip(self.items, mode.session.labels(), strict=True))
-            items = [item for item in items if graded[item]]
-            values = np.array([mean_of[item] for item in items])
-        else:
-            assert isinstance(mode, PairsMode)
-            values = mode.session.result().labels(items, ties=ties)
-        return Judgments.from_columns([self.query.name] * len(items), items, values)
+            return {item: float(mean_of[item]) for item in items if graded[item]}
+        assert isinstance(mode, PairsMode)
+        values = mode.session.result().labels(items, ties=ties)
+        return dict(zip(items, values.tolist(), strict=True))
 
-    def preferences(self) -> Preferences | None:
-        """Verdicts that were not undone, or those that grades imply; None if there are none."""
+    def verdicts(self) -> list[Verdict]:
+        """Verdicts that were not undone, or those that grades imply."""
         log = self.state.mode.log
         if isinstance(self.state.mode, GradesMode):
             log = tuple(inferred_verdicts(log))
         if not any(entry.kind in (Kind.VERDICT, Kind.GRADE) for entry in self.log) or not log:
-            return None
+            return []
         kept = set(self.kept_items)
-        verdicts = [log[position] for position in active_entries(log)]
-        verdicts = [
-            each
-            for each in verdicts
-            if isinstance(each, Verdict) and each.left in kept and each.right in kept
+        return [
+            entry
+            for entry in (log[position] for position in active_entries(log))
+            if isinstance(entry, Verdict) and entry.left in kept and entry.right in kept
         ]
-        return log_preferences({self.query.name: verdicts}) if verdicts else None
 
 
 def judged_queries(
@@ -132,19 +158,25 @@ def _page(
         statement = statement.where(ProjectQuery.done)
     if not withdrawn:
         statement = statement.where(ProjectQuery.withdrawn.is_(False))
-    return [
-        load_judged_query(connection, project, row)
-        for row in fetch_all(connection, statement, ProjectQueryRow)
-    ]
+    return load_judged_queries(
+        connection, project, fetch_all(connection, statement, ProjectQueryRow)
+    )
+
+
+def load_judged_queries(
+    connection: Connection, project: ProjectRow, queries: Sequence[ProjectQueryRow]
+) -> list[JudgedQuery]:
+    """Load queries with their logs."""
+    if not queries:  # after the last page
+        return []
+    query_ids = [query.id for query in queries]
+    contents = read_contents(connection, query_ids)
+    logs = read_logs(connection, query_ids)
+    return [JudgedQuery(project, query, contents[query.id], logs[query.id]) for query in queries]
 
 
 def load_judged_query(
     connection: Connection, project: ProjectRow, query: ProjectQueryRow
 ) -> JudgedQuery:
-    """Load a query with its log and resulting state."""
-    state = new_query_state(connection, project, query)
-    log = list(read_log(connection, query.id))
-    for entry in log:
-        state.apply(entry)
-    items = [document.item for document in state.documents]
-    return JudgedQuery(query, items, log, state)
+    """Load a query with its log."""
+    return load_judged_queries(connection, project, [query])[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from podium.data.seeds import hashed_uniform
@@ -34,8 +34,7 @@ class JudgingTask:
         return (min(self.left, self.right), max(self.left, self.right))
 
 
-@dataclass(frozen=True, slots=True)
-class QueryLogEntry:
+class QueryLogEntry(NamedTuple):
     """An entry of a query's log, as stored."""
 
     position: int

@@ -7,8 +7,9 @@ on to `podium.judging`; checks (repeated and gold pairs) and skips it tracks its
 from __future__ import annotations
 
 from bisect import insort
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from podium.judging.entries import Undo
@@ -37,6 +38,8 @@ class _AssessorState:
     answers: list[QueryLogEntry] = field(default_factory=list)
     """Their answers that were not undone, oldest first."""
     skipped: set[tuple[int, int]] = field(default_factory=set)
+    parts: Counter[UUID] = field(default_factory=Counter)
+    """How many entries of each answer stand."""
 
 
 class QueryState:
@@ -72,7 +75,7 @@ class QueryState:
         self.documents = documents
         self._rankings = rankings
         self._indices: dict[int, int] = {}
-        self._assessors: dict[int, _AssessorState] = {}
+        self._assessors: defaultdict[int, _AssessorState] = defaultdict(_AssessorState)
         self._standing: set[int] = set()
         self._undone: dict[int, QueryLogEntry] = {}
         self._withdrawals: dict[int, int | None] = {}
@@ -165,7 +168,7 @@ class QueryState:
         """
         entries = [
             each
-            for each in self._assessor(user).answers
+            for each in self._assessors[user].answers
             if each.counts and each.purpose is Purpose.MAIN and each.kind is not Kind.SKIP
         ]
         if any(each.kind is not Kind.BAD and unit_of(each) == pair for each in entries):
@@ -178,22 +181,22 @@ class QueryState:
 
     def last_at(self, user: int) -> float:
         """The time of someone's last answer that was not undone; 0 if there is none."""
-        return max((entry.at for entry in self._assessor(user).answers), default=0.0)
+        return max((entry.at for entry in self._assessors[user].answers), default=0.0)
 
     def last_answer(self, user: int) -> list[QueryLogEntry]:
         """The entries of someone's last answer that was not undone."""
-        answers = self._assessor(user).answers
+        answers = self._assessors[user].answers
         if not answers:
             return []
         return [entry for entry in answers if entry.token == answers[-1].token]
 
     def answered(self, user: int, token: UUID) -> list[QueryLogEntry]:
         """The entries of one of someone's answers that were not undone."""
-        return [entry for entry in self._assessor(user).answers if entry.token == token]
+        return [entry for entry in self._assessors[user].answers if entry.token == token]
 
     def repeatable(self, user: int, *, after: int) -> list[JudgingTask]:
         """Pairs that someone judged once, at least `after` answers ago, with sides swapped."""
-        entries = self._assessor(user).answers
+        entries = self._assessors[user].answers
         again = {unit_of(each) for each in entries if each.purpose is Purpose.REPEAT}
         tasks = [
             JudgingTask(each.right, each.left, Purpose.REPEAT)
@@ -208,11 +211,8 @@ class QueryState:
 
     def asked_pairs(self, user: int, purpose: Purpose) -> set[tuple[int, int]]:
         """The pairs that someone has judged for a given purpose."""
-        answers = self._assessor(user).answers
+        answers = self._assessors[user].answers
         return {unit_of(entry) for entry in answers if entry.purpose is purpose}
-
-    def _assessor(self, user: int) -> _AssessorState:
-        return self._assessors.setdefault(user, _AssessorState())
 
     def _apply_undo(self, undo: QueryLogEntry) -> None:
         position = undo.undoes
@@ -224,7 +224,7 @@ class QueryState:
             changed = self._undone.pop(position)
             self._take(changed)
         else:
-            answers = self._assessor(undo.user).answers
+            answers = self._assessors[undo.user].answers
             undone = next((entry for entry in answers if entry.position == position), None)
             if undone is None:
                 return  # already undone
@@ -237,17 +237,19 @@ class QueryState:
 
     def _take(self, entry: QueryLogEntry) -> None:
         """Count an answer, new or brought back."""
-        assessor = self._assessor(entry.user)
+        assessor = self._assessors[entry.user]
         self.judgments += self._is_counted(entry)
-        insort(assessor.answers, entry, key=lambda each: each.position)
+        assessor.parts[entry.token] += 1
+        insort(assessor.answers, entry)  # by position
         self._standing.add(entry.position)
         if entry.kind is Kind.SKIP:
             assessor.skipped.add(unit_of(entry))
 
     def _drop(self, entry: QueryLogEntry) -> None:
         """Count an answer no more."""
-        assessor = self._assessor(entry.user)
+        assessor = self._assessors[entry.user]
         assessor.answers.remove(entry)
+        assessor.parts[entry.token] -= 1
         self._standing.discard(entry.position)
         self.judgments -= self._is_counted(entry)
         if entry.kind is Kind.SKIP:
@@ -267,6 +269,8 @@ class QueryState:
 
         Each keeps a vote, so that no more is asked for, with the adjudicator's answer in it.
         """
+        if not self._adjudications and changed.purpose is not Purpose.ADJUDICATE:
+            return
         pair = unit_of(changed)
         if changed.purpose is Purpose.ADJUDICATE:
             decisions = self._adjudications.setdefault(pair, [])
@@ -286,8 +290,8 @@ class QueryState:
         for vote in votes:
             counted = vote
             if decision is not None:
-                counted = replace(
-                    vote, left=decision.left, right=decision.right, value=decision.value
+                counted = vote._replace(
+                    left=decision.left, right=decision.right, value=decision.value
                 )
             corrected, index = self.mode.entry(counted), self._indices[vote.position]
             if self.mode.log[index] != corrected:
@@ -297,7 +301,7 @@ class QueryState:
     def _is_counted(self, entry: QueryLogEntry) -> bool:
         """Whether it is a judgment by a person of which no other part stands."""
         is_by_person = entry.is_judgment and entry.purpose is not Purpose.MODEL
-        return is_by_person and not self.answered(entry.user, entry.token)
+        return is_by_person and not self._assessors[entry.user].parts[entry.token]
 
     def _set_withdrawn(self, document: int | None, withdrawn: bool) -> None:
         if document is None:

@@ -8,40 +8,47 @@ is behind, because another process added entries, catches up by reading those en
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from threading import Lock
+from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, select
 
-from podium.studio.judging.modes import QueryLogEntry, new_mode
+from podium.studio.judging.modes import JudgingMode, QueryLogEntry, new_mode
 from podium.studio.judging.query_state import Document, QueryState
 from podium.studio.store.enums import Kind, Purpose
 from podium.studio.store.rows import ProjectQueryRow, ProjectRow
 from podium.studio.store.tables import LogEntry, QueryCandidate, Ranking
 
-_LATER = (
-    select(
-        LogEntry.position,
-        LogEntry.user_id,
-        LogEntry.kind,
-        LogEntry.left,
-        LogEntry.right,
-        LogEntry.value,
-        LogEntry.undoes,
-        LogEntry.purpose,
-        LogEntry.counts,
-        LogEntry.token,
-        LogEntry.at,
-        LogEntry.seconds,
-        LogEntry.reason,
-        LogEntry.manager_id,
-        LogEntry.replies,
-    )
-    .where(LogEntry.query_id == bindparam("query"), LogEntry.position >= bindparam("seen"))
-    .order_by(LogEntry.position)
+_QUERIES = bindparam("queries", expanding=True)
+_ENTRIES = select(
+    LogEntry.query_id,
+    LogEntry.position,
+    LogEntry.user_id,
+    LogEntry.kind,
+    LogEntry.left,
+    LogEntry.right,
+    LogEntry.value,
+    LogEntry.undoes,
+    LogEntry.purpose,
+    LogEntry.counts,
+    LogEntry.token,
+    LogEntry.at,
+    LogEntry.seconds,
+    LogEntry.reason,
+    LogEntry.manager_id,
+    LogEntry.replies,
 )
+_LOGS = _ENTRIES.where(LogEntry.query_id.in_(_QUERIES)).order_by(
+    LogEntry.query_id, LogEntry.position
+)
+_LATER = _ENTRIES.where(
+    LogEntry.query_id == bindparam("query"), LogEntry.position >= bindparam("seen")
+).order_by(LogEntry.position)
 _DOCUMENTS = (
     select(
+        QueryCandidate.query_id,
         QueryCandidate.reference,
         QueryCandidate.item,
         QueryCandidate.title,
@@ -49,14 +56,16 @@ _DOCUMENTS = (
         func.length(QueryCandidate.text),
         func.length(QueryCandidate.html),
     )
-    .where(QueryCandidate.query_id == bindparam("query"))
-    .order_by(QueryCandidate.position)
+    .where(QueryCandidate.query_id.in_(_QUERIES))
+    .order_by(QueryCandidate.query_id, QueryCandidate.position)
 )
 _RANKINGS = (
-    select(Ranking.name, Ranking.items)
-    .where(Ranking.query_id == bindparam("query"))
-    .order_by(Ranking.position)
+    select(Ranking.query_id, Ranking.name, Ranking.items)
+    .where(Ranking.query_id.in_(_QUERIES))
+    .order_by(Ranking.query_id, Ranking.position)
 )
+_KINDS = {kind.value: kind for kind in Kind}
+_PURPOSES = {purpose.value: purpose for purpose in Purpose}
 
 _SETTINGS = (
     "mode", "k", "algorithm", "seed", "budget", "overlap_share", "overlap_assessors", "incarnation",
@@ -64,24 +73,60 @@ _SETTINGS = (
 """Project settings that a query's state depends on; restoring a backup changes `incarnation`."""
 
 
-def read_log(connection: Connection, query_id: int, *, seen: int = 0) -> Iterator[QueryLogEntry]:
-    """Read a query's log from entry `seen` on."""
-    for row in connection.execute(_LATER, {"query": query_id, "seen": seen}):
-        position, user, kind, left, right, value, undoes, purpose, *rest = row
-        yield QueryLogEntry(
-            position, user, Kind(kind), left, right, value, undoes, Purpose(purpose), *rest
-        )
+@dataclass(frozen=True)
+class QueryContent:
+    """What is judged of a query.
+
+    Attributes:
+        documents: Its documents, by position.
+        rankings: The document positions of each ranking by its name, if rankings are compared.
+    """
+
+    documents: Sequence[Document]
+    rankings: Mapping[str, Sequence[int]]
+
+    def mode(self, project: ProjectRow, query: ProjectQueryRow) -> JudgingMode:
+        """How the query is judged, before the first entry of its log."""
+        items = [document.item for document in self.documents]
+        return new_mode(project, query.ordered, items, list(self.rankings))
+
+    def state(
+        self, project: ProjectRow, query: ProjectQueryRow, log: Iterable[QueryLogEntry] = ()
+    ) -> QueryState:
+        """The state of the query after some log entries."""
+        rankings = list(self.rankings.values())
+        return QueryState(self.mode(project, query), self.documents, rankings, log)
 
 
-def new_query_state(
-    connection: Connection, project: ProjectRow, query: ProjectQueryRow
-) -> QueryState:
-    """The state of a query with an empty log."""
-    documents = tuple(Document(*row) for row in connection.execute(_DOCUMENTS, {"query": query.id}))
-    rankings = connection.execute(_RANKINGS, {"query": query.id}).all()
-    items = [document.item for document in documents]
-    mode = new_mode(project, query.ordered, items, [name for name, _ in rankings])
-    return QueryState(mode, documents, tuple(tuple(ranked) for _, ranked in rankings))
+def read_contents(connection: Connection, query_ids: Sequence[int]) -> dict[int, QueryContent]:
+    """Read what is judged of some queries, by their numbers."""
+    values = {"queries": query_ids}
+    documents: dict[int, list[Document]] = {query_id: [] for query_id in query_ids}
+    rankings: dict[int, dict[str, Sequence[int]]] = {query_id: {} for query_id in query_ids}
+    for query_id, *document in connection.execute(_DOCUMENTS, values):
+        documents[query_id].append(Document(*document))
+    for query_id, name, ranked in connection.execute(_RANKINGS, values):
+        rankings[query_id][name] = ranked
+    return {
+        query_id: QueryContent(documents[query_id], rankings[query_id]) for query_id in query_ids
+    }
+
+
+def read_logs(connection: Connection, query_ids: Sequence[int]) -> dict[int, list[QueryLogEntry]]:
+    """Read the whole logs of some queries, by their numbers."""
+    logs: dict[int, list[QueryLogEntry]] = {query_id: [] for query_id in query_ids}
+    for row in connection.execute(_LOGS, {"queries": query_ids}):
+        logs[row[0]].append(_entry(*row))
+    return logs
+
+
+def _entry(
+    _query_id: int, position: int, user: int, kind: str, left: int | None, right: int | None,
+    value: int | None, undoes: int | None, purpose: str, *rest: Any,  # noqa: ANN401 - as stored
+) -> QueryLogEntry:  # fmt: skip
+    return QueryLogEntry(
+        position, user, _KINDS[kind], left, right, value, undoes, _PURPOSES[purpose], *rest
+    )
 
 
 class StateCache:
@@ -115,10 +160,10 @@ class StateCache:
                 state = None
                 self._settings[query.id] = settings
         if state is None or state.seen > query.entries:
-            state = new_query_state(connection, project, query)
+            state = read_contents(connection, [query.id])[query.id].state(project, query)
         if state.seen < query.entries:
-            for entry in read_log(connection, query.id, seen=state.seen):
-                state.apply(entry)
+            for row in connection.execute(_LATER, {"query": query.id, "seen": state.seen}):
+                state.apply(_entry(*row))
         return state
 
     def put(self, query_id: int, state: QueryState) -> None:

@@ -11,12 +11,10 @@ from podium.judging import AnswerLog
 from podium.judging.models.answer_log import ModelAnswer, answer_from_json, answer_to_json
 from podium.studio.jobs.queue import JobContext
 from podium.studio.judging.judged import JudgedQuery
-from podium.studio.judging.modes import NO_ITEM, QueryLogEntry, new_mode
-from podium.studio.judging.query_state import QueryState
+from podium.studio.judging.modes import NO_ITEM, QueryLogEntry
 from podium.studio.store.database import in_transaction, reading
 from podium.studio.store.dialects import INSERTS
 from podium.studio.store.enums import Kind, Purpose
-from podium.studio.store.rows import ProjectRow
 from podium.studio.store.tables import ModelAnswerRecord
 
 _PAGE = 2000
@@ -96,14 +94,13 @@ def all_answers(engine: Engine, assessor_id: int) -> Iterator[ModelAnswer]:
         after = rows[-1].id
 
 
-def model_view(judged: JudgedQuery, project: ProjectRow, user_id: int) -> JudgedQuery:
+def model_view(judged: JudgedQuery, user_id: int) -> JudgedQuery:
     """A query as if a model alone had judged it.
 
     What was withdrawn is withdrawn for the model too. There is no overlap: a model judges once.
 
     Args:
         judged: The query with its whole log.
-        project: The project's row.
         user_id: The account of the model.
     """
     log: list[QueryLogEntry] = []
@@ -116,8 +113,5 @@ def model_view(judged: JudgedQuery, project: ProjectRow, user_id: int) -> Judged
         if is_of_model or is_withdrawal:
             undoes = None if entry.undoes is None else position_of[entry.undoes]
             position_of[entry.position] = len(log)
-            log.append(replace(entry, position=len(log), undoes=undoes, purpose=Purpose.MAIN))
-    alone = project._replace(overlap_share=0.0)
-    mode = new_mode(alone, judged.query.ordered, judged.items, [])
-    state = QueryState(mode, judged.state.documents, (), log)
-    return JudgedQuery(judged.query, judged.items, log, state)
+            log.append(entry._replace(position=len(log), undoes=undoes, purpose=Purpose.MAIN))
+    return replace(judged, project=judged.project._replace(overlap_share=0.0), log=log)

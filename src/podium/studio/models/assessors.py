@@ -13,13 +13,16 @@ from sqlalchemy import Connection, Integer, cast, func, insert, select, update
 
 from podium.errors import DataError
 from podium.judging import Budget
+from podium.judging.entries import GRADES
 from podium.judging.models.budget import Spending
 from podium.judging.models.rubric import Rubric, parse_rubric, rubric_text
 from podium.studio.accounts.identity import Member, check_not_archived, record
 from podium.studio.accounts.service import add_user
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.queue import UNDER_WAY, JobContext, JobLostError, enqueue
+from podium.studio.json_types import JsonObject
 from podium.studio.judging.scales import grade_names
+from podium.studio.models.labels import FILE, FileLabels
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, storable
 from podium.studio.store.enums import Mode
@@ -122,6 +125,19 @@ class ModelSettings(ModelBudget):
     """The most requests at once."""
 
 
+class LabelSettings(BaseModel):
+    """An assessor to add whose labels are those of a file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: str = Field(default="clicks", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")
+    """What it is called."""
+    labels: str = Field(min_length=1, max_length=2**20)
+    """Lines of qrels; after them those of `podium clicks label --undecided`, if there are any."""
+    scope: Literal["judged", "all"] = "judged"
+    """Whether it judges what people judged, or every query as a whole."""
+
+
 class ModelRow(NamedTuple):
     """A row of `podium.studio.store.tables.ModelAssessor`."""
 
@@ -179,35 +195,66 @@ def add_model(
     connection: Connection, who: Member, settings: Settings, addition: ModelSettings
 ) -> ModelRow:
     """Add a model assessor to a project, with an account that stands for it in the log."""
+    task = _check_addition(connection, who)
+    endpoint_key(addition.endpoint, settings.models)
+    # Podium's own is copied: another version may have another.
+    text = storable(addition.rubric).strip() or rubric_text("pairs" if task == "pair" else "grades")
+    rubric = _check_rubric(text, task)
+    _check_grades(rubric, who.project)
+    values = addition.model_dump() | {
+        "rubric": text,
+        "rubric_name": f"{rubric.name}/{rubric.version}"[:200],
+        "rubric_hash": rubric.hash,
+    }
+    return _added(connection, who, values)
+
+
+def add_labels(connection: Connection, who: Member, addition: LabelSettings) -> ModelRow:
+    """Add the labels of a file as a model assessor: it has labels in place of a rubric."""
+    _check_addition(connection, who)
+    text = storable(addition.labels)
+    labels = file_labels(text, who.project)
+    values = {
+        "endpoint": "", "model": addition.model, "scope": addition.scope, "repeats": 1,
+        "connections": 1, "prompt_price": 0.0, "answer_price": 0.0,
+        "rubric": text, "rubric_name": FILE, "rubric_hash": labels.hash,
+    }  # fmt: skip
+    return _added(connection, who, values)
+
+
+def file_labels(text: str, project: ProjectRow) -> FileLabels:
+    """The labels of a file; refused if the project cannot take them."""
+    try:
+        labels = FileLabels(text)
+        if Mode(project.mode) is Mode.GRADES:
+            labels.check_grades(min(len(grade_names(project.scale)), len(GRADES)) - 1)
+    except DataError as error:
+        raise RefusedError(422, "The labels: %(problem)s", problem=str(error)) from error
+    return labels
+
+
+def _check_addition(connection: Connection, who: Member) -> str:
+    """Return what models judge in the project; refused if there cannot be one more."""
     mode = Mode(who.project.mode)
     if mode not in _TASKS:
         raise RefusedError(409, "Models judge pairs or grades, not rankings side by side.")
     check_not_archived(who.project)
-    endpoint_key(addition.endpoint, settings.models)
     count = connection.scalar(
         select(func.count()).where(ModelAssessor.project_id == who.project.id)
     )
     if (count or 0) >= MOST_MODELS:
         raise RefusedError(429, "A project has at most %(most)s models.", most=MOST_MODELS)
-    # Podium's own is copied: another version may have another.
-    task = _TASKS[mode]
-    text = storable(addition.rubric).strip() or rubric_text("pairs" if task == "pair" else "grades")
-    rubric = _check_rubric(text, task)
-    _check_grades(rubric, who.project)
+    return _TASKS[mode]
+
+
+def _added(connection: Connection, who: Member, values: JsonObject) -> ModelRow:
     # Nobody can sign in with it: it has neither a password nor an address that gets mail.
     address = f"{new_secret()[:20]}@model.invalid"
-    user_id = add_user(connection, address, f"{addition.model[:180]} (model)", None)
+    user_id = add_user(connection, address, f"{values['model'][:180]} (model)", None)
     connection.execute(update(User).where(User.id == user_id).values(disabled=True))
-    values = addition.model_dump() | {
-        "project_id": who.project.id,
-        "user_id": user_id,
-        "rubric": text,
-        "rubric_name": f"{rubric.name}/{rubric.version}"[:200],
-        "rubric_hash": rubric.hash,
-        "created_at": time.time(),
-    }
-    number = connection.execute(insert(ModelAssessor).values(**values).returning(ModelAssessor.id))
-    row = model_row(connection, who.project.id, int(number.scalar_one()))
+    own = {"project_id": who.project.id, "user_id": user_id, "created_at": time.time()}
+    statement = insert(ModelAssessor).values(**values, **own).returning(ModelAssessor.id)
+    row = model_row(connection, who.project.id, int(connection.execute(statement).scalar_one()))
     record(
         connection, who.person.id, who.project.id, "added a model",
         model=row.model, endpoint=row.endpoint, rubric=row.rubric_name, hash=row.rubric_hash,
@@ -315,9 +362,12 @@ class StoredSpending(Spending):
 def start_run(connection: Connection, who: Member, settings: Settings, model_id: int) -> int:
     """Queue a run of a model; returns the job's number. There is one at a time."""
     row = model_row(connection, who.project.id, model_id)
-    endpoint_key(row.endpoint, settings.models)
     check_not_archived(who.project)
-    _check_grades(parse_rubric(row.rubric), who.project)  # the project may have another scale now
+    if row.endpoint:
+        endpoint_key(row.endpoint, settings.models)
+        _check_grades(parse_rubric(row.rubric), who.project)  # it may have another scale now
+    else:
+        file_labels(row.rubric, who.project)
     # Two requests at the same time: the second waits here, and sees the first one's job.
     connection.execute(select(ModelAssessor.id).where(ModelAssessor.id == row.id).with_for_update())
     last = last_run(connection, row)

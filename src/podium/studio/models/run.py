@@ -1,5 +1,7 @@
 """The job in which a model judges: query by query, until all is judged or its budget is spent.
 
+An assessor with the labels of a file judges in the same way; it looks them up.
+
 Each judgment is in the log before the next batch of questions is asked, and every answer that it
 rests on is in the table of answers before that. So a run that was stopped, or whose process died,
 goes on where it was, and nothing is asked and paid twice.
@@ -8,16 +10,25 @@ goes on where it was, and nothing is asked and paid twice.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from sqlalchemy import Connection, insert, select, update
 
-from podium.judging import Endpoint, EndpointAssessor, Grade, Pair, Session, Verdict
+from podium.judging import (
+    AnswerLog,
+    Endpoint,
+    EndpointAssessor,
+    Grade,
+    Pair,
+    Session,
+    Verdict,
+)
 from podium.judging.models.budget import BudgetError
 from podium.judging.models.rubric import Rubric, parse_rubric
 from podium.studio.accounts.identity import record
@@ -27,7 +38,14 @@ from podium.studio.judging.judged import JudgedQuery, load_judged_query
 from podium.studio.judging.judgment_counts import count_judgment
 from podium.studio.judging.modes import GradesMode, PairsMode, QueryLogEntry
 from podium.studio.models.answers import StoredAnswers, model_view
-from podium.studio.models.assessors import ModelRow, StoredSpending, endpoint_key, model_row
+from podium.studio.models.assessors import (
+    ModelRow,
+    StoredSpending,
+    endpoint_key,
+    file_labels,
+    model_row,
+)
+from podium.studio.models.labels import FileLabels, LabelAssessor
 from podium.studio.projects.display import (
     CONTENT_COLUMNS,
     DocumentContent,
@@ -41,7 +59,11 @@ from podium.studio.store.rows import ProjectQueryRow, ProjectRow, fetch_one
 from podium.studio.store.tables import LogEntry, ProjectQuery, QueryCandidate
 from podium.studio.store.tokens import new_token
 
+Assessor: TypeAlias = EndpointAssessor | LabelAssessor
+
 _Value = TypeVar("_Value")
+_NAMES = 500
+"""How many queries a statement names."""
 _LOOK_EVERY = 0.5
 """How often a run that waits for a busy endpoint looks whether it was stopped, in seconds."""
 
@@ -52,9 +74,17 @@ def run_model(work: JobContext) -> None:
     work.end = inf  # it may take hours, within its own budget
     row = reading(work.engine, lambda c: model_row(c, work.job.project_id, model_id))
     project = reading(work.engine, lambda c: project_row(c, work.job.project_id))
-    with _endpoint(work, row) as endpoint:
-        rubric = with_guidelines(parse_rubric(row.rubric), project.guidelines)
-        run = ModelRun(work, project, row, rubric, endpoint)
+    labels = None
+    if row.endpoint:
+        with _endpoint(work, row) as endpoint:
+            rubric = with_guidelines(parse_rubric(row.rubric), project.guidelines)
+            run = ModelRun(work, project, row, partial(_asked, row, rubric, endpoint))
+            stopped = run.judge_all()
+    else:
+        labels = file_labels(row.rubric, project)
+        known = set(labels.labels)
+        labels.count_unknown(reading(work.engine, lambda c: _items_of(c, project.id, known)))
+        run = ModelRun(work, project, row, partial(_looked_up, row, labels))
         stopped = run.judge_all()
     result: JsonObject = {
         "queries": run.queries,
@@ -63,6 +93,8 @@ def run_model(work: JobContext) -> None:
     }
     if stopped:
         result["stopped"] = stopped
+    if labels is not None:
+        result["left_out"] = dict(labels.left_out)
 
     def finish(connection: Connection) -> None:
         record(
@@ -80,6 +112,45 @@ def with_guidelines(rubric: Rubric, guidelines: str) -> Rubric:
         return rubric
     added = f"Follow these guidelines, which people were given too:\n{guidelines.strip()}"
     return replace(rubric, instructions=f"{rubric.instructions.strip()}\n\n{added}")
+
+
+def _asked(
+    row: ModelRow, rubric: Rubric, endpoint: Endpoint,
+    query: ProjectQueryRow, texts: Mapping[str, str], log: AnswerLog,
+) -> EndpointAssessor:  # fmt: skip
+    return EndpointAssessor(
+        endpoint, query=query.text, texts=texts, rubric=rubric, log=log, query_id=query.name,
+        description=query.description, repeats=row.repeats, name=str(row.user_id),
+    )  # fmt: skip
+
+
+def _looked_up(
+    row: ModelRow, labels: FileLabels,
+    query: ProjectQueryRow, texts: Mapping[str, str], log: AnswerLog,
+) -> LabelAssessor:  # fmt: skip
+    return LabelAssessor(
+        labels, query_id=query.name, texts=texts, log=log, model=row.model, name=str(row.user_id)
+    )
+
+
+def _items_of(
+    connection: Connection, project_id: int, queries: Collection[str]
+) -> dict[str, set[str]]:
+    """The documents of those of some queries that the project has."""
+    items: dict[str, set[str]] = {}
+    for names in _batches(sorted(queries), _NAMES):
+        statement = (
+            select(ProjectQuery.name, QueryCandidate.item)
+            .join(QueryCandidate, QueryCandidate.query_id == ProjectQuery.id)
+            .where(
+                ProjectQuery.project_id == project_id,
+                ProjectQuery.withdrawn.is_(False),
+                ProjectQuery.name.in_(names),
+            )
+        )
+        for row in connection.execute(statement):
+            items.setdefault(row.name, set()).add(row.item)
+    return items
 
 
 @contextmanager
@@ -111,8 +182,7 @@ class ModelRun:
         work: The job.
         project: The project's row.
         row: The model's row.
-        rubric: What it is asked.
-        endpoint: Where it is.
+        assessor: Makes it an assessor of a query, from the texts and earlier answers.
         queries: In how many queries it has judged something.
         judgments: How many judgments it made.
         unusable: How often no answer could be used.
@@ -121,8 +191,7 @@ class ModelRun:
     work: JobContext
     project: ProjectRow
     row: ModelRow
-    rubric: Rubric
-    endpoint: Endpoint
+    assessor: Callable[[ProjectQueryRow, Mapping[str, str], AnswerLog], Assessor]
     queries: int = 0
     judgments: int = 0
     unusable: int = 0
@@ -154,19 +223,10 @@ class ModelRun:
         judged, texts = reading(self.work.engine, lambda c: self._load(c, query_id))
         if judged is None:
             return
-        view = model_view(judged, self.project, self.row.user_id)
+        view = model_view(judged, self.row.user_id)
         at = {item: position for position, item in enumerate(judged.items)}
-        assessor = EndpointAssessor(
-            self.endpoint,
-            query=judged.query.text,
-            texts=texts,
-            rubric=self.rubric,
-            log=StoredAnswers(self.work, self.row.id, query_id, at),
-            query_id=judged.query.name,
-            description=judged.query.description,
-            repeats=self.row.repeats,
-            name=str(self.row.user_id),
-        )
+        log = StoredAnswers(self.work, self.row.id, query_id, at)
+        assessor = self.assessor(judged.query, texts, log)
         mode = view.state.mode
         if isinstance(mode, GradesMode):
             self._grade(pool, assessor, self._items_to_grade(judged, view), query_id, at)
@@ -224,7 +284,7 @@ class ModelRun:
     def _grade(
         self,
         pool: ThreadPoolExecutor,
-        assessor: EndpointAssessor,
+        assessor: Assessor,
         items: list[str],
         query_id: int,
         at: dict[str, int],
@@ -240,7 +300,7 @@ class ModelRun:
     def _compare(
         self,
         pool: ThreadPoolExecutor,
-        assessor: EndpointAssessor,
+        assessor: Assessor,
         session: Session,
         pairs: list[Pair[str]],
         query_id: int,
@@ -262,7 +322,7 @@ class ModelRun:
     def _finish(
         self,
         pool: ThreadPoolExecutor,
-        assessor: EndpointAssessor,
+        assessor: Assessor,
         session: Session,
         passed: set[frozenset[str]],
         query_id: int,
@@ -285,7 +345,7 @@ class ModelRun:
     def _append(
         self,
         query_id: int,
-        assessor: EndpointAssessor,
+        assessor: Assessor,
         at: dict[str, int],
         judgment: Verdict | Grade,
     ) -> None:

@@ -26,6 +26,8 @@ _POINTS = 200
 _RECENT = 3600.0
 """The pace is measured over this time, so each of its minutes is kept."""
 _STEPS = 60
+_LABELS = 12
+"""How many of the steps of a chart have a label."""
 _SHORTEST_CHART = 120.0
 _UNITS = ((7_200.0, 3_600.0, "h"), (120.0, 60.0, "min"), (0.0, 1, "s"))
 _LONG_CHART = 129_600.0
@@ -91,7 +93,7 @@ def history_chart(
     made = [bisect_right(history, at, key=lambda point: point[0]) - 1 for at in times[:-1]]
     values = [*(float(history[index][1]) for index in made), float(judgments)]
     if now - begin < _LONG_CHART:
-        labels = [translate(age_label(now - at)) for at in times]
+        labels = [translate(age_label(now - at, now - begin)) for at in times]
     else:  # which `web/page.ts` shows in the reader's zone and language
         labels = [time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime(at)) for at in times]
     title, name = translate(Message("Judgments over time")), translate(Message("Judgments"))
@@ -99,14 +101,24 @@ def history_chart(
     return Markup(chart)  # noqa: S704  # nosec B704 - numbers and our own words
 
 
-def age_label(seconds: float) -> str:
+def age_label(seconds: float, longest: float) -> str:
     """How long ago something was, which is the same in every time zone.
 
+    Args:
+        seconds: How long ago.
+        longest: The largest age of the chart: all ages have one unit, in which no two of its dozen
+            labels are the same.
+
     Example:
-        >>> age_label(0), age_label(90), age_label(7200), age_label(100_000)
-        ('now', '-90 s', '-2 h', '-28 h')
+        >>> age_label(0, 90), age_label(90, 90), age_label(7200, 9000), age_label(100_000, 120_000)
+        ('now', '-90 s', '-120 min', '-28 h')
     """
-    return f"-{duration(seconds)}" if seconds >= 1 else Message("now")
+    if seconds < 1:
+        return Message("now")
+    unit, name = next(
+        (unit, name) for _, unit, name in _UNITS if longest >= _LABELS * unit or unit == 1
+    )
+    return f"-{round(seconds / unit)} {name}"
 
 
 def duration(seconds: float) -> str:

@@ -46,7 +46,7 @@ def model_results(
     judged = load_judged_query(connection, project, query)
     results = []
     for row in models:
-        view = model_view(judged, project, row.user_id)
+        view = model_view(judged, row.user_id)
         count = len([entry for entry in view.standing if entry.kind is not Kind.WITHDRAW])
         if not count:
             continue
@@ -66,8 +66,7 @@ def _top(view: JudgedQuery, k: int) -> list[int]:
         return [at[item] for item in mode.session.result().top] if mode.session.done else []
     if isinstance(mode, GradesMode):
         labels = view.labels(ties=False)
-        values = zip(labels.document_ids.to_pylist(), labels.labels.tolist(), strict=True)
-        return [at[item] for item, _ in sorted(values, key=lambda each: -each[1])[:k]]
+        return [at[item] for item in sorted(labels, key=lambda item: -labels[item])[:k]]
     return []
 
 

@@ -31,7 +31,7 @@ def query_figures(
         lengths: The length of each document's text.
     """
     log = [entry for entry in judged.log if entry.purpose is not Purpose.MODEL]
-    entries = [entry for entry in log if judged.state.stands(entry.position)]
+    entries = [entry for entry in judged.standing if entry.purpose is not Purpose.MODEL]
     # An adjudicator sees the answers of others, so it does not show how careful anyone is.
     blind = [entry for entry in entries if entry.purpose is not Purpose.ADJUDICATE]
     units = _units(entries)

@@ -111,8 +111,7 @@ def _documents(judged: JudgedQuery) -> list[DocumentResult]:
     rank_of = {position: rank for rank, position in enumerate(ranked, start=1)}
     label_of: dict[str, float] = {}
     if judged.is_judged and isinstance(mode, PairsMode | GradesMode):
-        labels = judged.labels(ties=False)
-        label_of = dict(zip(labels.document_ids.to_pylist(), labels.labels.tolist(), strict=True))
+        label_of = judged.labels(ties=False)
     graded = mode.session.grades() if isinstance(mode, GradesMode) else {}
     in_top, ahead = _certainty(judged, ranked)
     about = Counter(
@@ -155,9 +154,7 @@ def _ranked(judged: JudgedQuery) -> list[int]:
         return [at[item] for item in mode.session.result().top]
     if isinstance(mode, GradesMode):
         labels = judged.labels(ties=False)
-        order = np.argsort(-labels.labels, kind="stable")
-        items = labels.document_ids.to_pylist()
-        return [at[items[index]] for index in order]
+        return [at[item] for item in sorted(labels, key=lambda item: -labels[item])]
     return []
 
 

@@ -8,20 +8,21 @@ there is anything new.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import Connection, Engine, delete, exists, func, insert, or_, select, update
+from sqlalchemy import Connection, Engine, delete, exists, func, insert, or_, select
 
 from podium.studio.jobs.queue import JobContext, State, enqueue
 from podium.studio.json_types import JsonObject
-from podium.studio.judging.judged import load_judged_query
+from podium.studio.judging.judged import load_judged_queries
 from podium.studio.projects.progress import REPORT, outdate_report, project_progress
 from podium.studio.projects.service import project_row
 from podium.studio.reporting.dashboard import judgment_history
 from podium.studio.reporting.query_figures import query_figures, shared_agreement
 from podium.studio.reporting.summary import ReportBuilder
 from podium.studio.store.database import in_transaction, reading
+from podium.studio.store.dialects import INSERTS
 from podium.studio.store.rows import ProjectQueryRow, ProjectRow, ReportRow, fetch_all, fetch_one
 from podium.studio.store.tables import (
     Gold,
@@ -29,7 +30,6 @@ from podium.studio.store.tables import (
     JudgmentCount,
     ModelAssessor,
     ProjectQuery,
-    QueryCandidate,
     QueryFigures,
     Report,
     User,
@@ -143,8 +143,8 @@ def _refresh_changed_queries(work: JobContext, project: ProjectRow) -> None:
         rows = reading(work.engine, lambda c, after=after: _changed_queries(c, project.id, after))  # type: ignore[misc]
         if not rows:
             return
-        for query in rows:
-            in_transaction(work.engine, lambda c, query=query: _refresh(c, project, query))  # type: ignore[misc]
+        figures = reading(work.engine, lambda c, rows=rows: _figures_of(c, project, rows))  # type: ignore[misc]
+        in_transaction(work.engine, lambda c, figures=figures: _store(c, figures))  # type: ignore[misc]
         after = rows[-1].id
 
 
@@ -165,35 +165,42 @@ def _changed_queries(connection: Connection, project_id: int, after: int) -> lis
     )
 
 
-def _refresh(connection: Connection, project: ProjectRow, query: ProjectQueryRow) -> None:
-    judged = load_judged_query(connection, project, query)
-    gold = {
-        (min(row.left, row.right), max(row.left, row.right)): row.outcome
-        if row.left < row.right
-        else -row.outcome
-        for row in connection.execute(
-            select(Gold.left, Gold.right, Gold.outcome).where(Gold.query_id == query.id)
+def _figures_of(
+    connection: Connection, project: ProjectRow, queries: Sequence[ProjectQueryRow]
+) -> list[JsonObject]:
+    """The figures of some queries, as rows to store."""
+    gold: dict[int, dict[tuple[int, int], int]] = {query.id: {} for query in queries}
+    for query_id, left, right, outcome in connection.execute(
+        select(Gold.query_id, Gold.left, Gold.right, Gold.outcome).where(
+            Gold.query_id.in_(list(gold))
         )
-    }
-    lengths = connection.scalars(
-        select(func.length(QueryCandidate.text) + func.length(QueryCandidate.html))
-        .where(QueryCandidate.query_id == query.id)
-        .order_by(QueryCandidate.position)
-    ).all()
-    figures = query_figures(judged, gold, lengths)
-    values = {
-        "entries": len(judged.log),
-        "content": figures,
-        "agreement": shared_agreement(figures),
-        "contradictions": len(figures["loops"]),
-        "skips": figures["skips"],
-        "disputes": figures["disputes"],
-    }
-    changed = connection.execute(
-        update(QueryFigures).where(QueryFigures.query_id == query.id).values(**values)
+    ):
+        pair, value = ((left, right), outcome) if left < right else ((right, left), -outcome)
+        gold[query_id][pair] = value
+    rows = []
+    for judged in load_judged_queries(connection, project, queries):
+        lengths = [document.length + document.markup for document in judged.content.documents]
+        figures = query_figures(judged, gold[judged.query.id], lengths)
+        rows.append(
+            {
+                "query_id": judged.query.id,
+                "entries": len(judged.log),
+                "content": figures,
+                "agreement": shared_agreement(figures),
+                "contradictions": len(figures["loops"]),
+                "skips": figures["skips"],
+                "disputes": figures["disputes"],
+            }
+        )
+    return rows
+
+
+def _store(connection: Connection, rows: Sequence[JsonObject]) -> None:
+    statement = INSERTS[connection.dialect.name](QueryFigures)
+    changed = {name: statement.excluded[name] for name in rows[0] if name != "query_id"}
+    connection.execute(
+        statement.on_conflict_do_update(index_elements=["query_id"], set_=changed), rows
     )
-    if changed.rowcount == 0:
-        connection.execute(insert(QueryFigures).values(query_id=query.id, **values))
 
 
 def _all_figures(engine: Engine, project_id: int) -> Iterator[_FiguresRow]:

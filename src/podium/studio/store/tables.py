@@ -537,10 +537,11 @@ class ModelAssessor(Base):
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), unique=True)
     """The account that stands for it in the log; nobody can sign in with it."""
     endpoint: Mapped[str] = mapped_column(String(500))
-    """The base of its URLs, without the key, as the server's settings list it."""
+    """The base of its URLs, without the key, as the server's settings list it; empty if its labels
+    are those of a file."""
     model: Mapped[str] = mapped_column(String(200))
     rubric: Mapped[str] = mapped_column(Text)
-    """What it is asked, as TOML; it never changes."""
+    """What it is asked, as TOML, or its labels; it never changes."""
     rubric_name: Mapped[str] = mapped_column(String(200))
     """The rubric's name and version."""
     rubric_hash: Mapped[str] = mapped_column(String(64))

@@ -108,7 +108,7 @@ def run_export(work: JobContext) -> None:
     queries = _with_progress(work, options.queries(work.engine, project), total, exported)
     if model is not None:
         user_id = model.user_id
-        queries = (model_view(each, project, user_id) for each in queries)
+        queries = (model_view(each, user_id) for each in queries)
     try:
         with path.open("wb") as stream:
             rows = options.write(stream, work.engine, queries)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import IO, TypeVar
 
 import numpy as np
@@ -24,12 +25,13 @@ from podium.data.json_lines import json_line
 from podium.data.preferences import PreferenceLevels, Preferences
 from podium.data.query_rows import QueryRows
 from podium.errors import DataError
+from podium.judging import log_preferences
 from podium.judging.entries import entry_to_json
 from podium.judging.grading import side_by_side_totals
 from podium.judging.models.answer_log import answer_to_json
 from podium.studio.json_types import JsonObject
 from podium.studio.judging.judged import JudgedQuery
-from podium.studio.judging.modes import QueryLogEntry, RankingsMode
+from podium.studio.judging.modes import QueryLogEntry
 from podium.studio.messages import Message
 from podium.studio.models.answers import answers_on_query
 from podium.studio.store.database import reading
@@ -39,6 +41,7 @@ from podium.studio.store.tables import QueryCandidate
 """What a spreadsheet takes a cell for a formula by."""
 _SPACE = r"[\s\x00-\x20]"
 """What separates columns where IDs are words."""
+_QUERIES_OF_TABLE = 50
 _Record = TypeVar("_Record")
 _Rows = TypeVar("_Rows", bound=QueryRows)
 
@@ -75,23 +78,41 @@ def _export_format(
     return ExportFormat(suffix, write_queries)
 
 
+def _table_format(
+    suffix: str,
+    table: Callable[[Sequence[JudgedQuery], bool], _Rows | None],
+    write: Callable[[IO[bytes], Iterable[_Rows]], int],
+) -> ExportFormat:
+    """A format that writes tables of some queries each: each table costs as much as many rows."""
+
+    def write_queries(
+        stream: IO[bytes], _engine: Engine, queries: Iterable[JudgedQuery], ties: bool
+    ) -> int:
+        rest = iter(queries)
+        pages = iter(lambda: list(islice(rest, _QUERIES_OF_TABLE)), [])
+        tables = (table(page, ties) for page in pages)
+        return write(stream, (rows for rows in tables if rows is not None))
+
+    return ExportFormat(suffix, write_queries)
+
+
 def _trec_format(
     suffix: str,
-    records: Callable[[Engine, JudgedQuery, bool], Iterator[_Rows]],
+    table: Callable[[Sequence[JudgedQuery], bool], _Rows | None],
     write: Callable[[_Rows, IO[bytes]], None],
 ) -> ExportFormat:
     """A format of TREC's tools, which separate columns by white space."""
 
-    def checked(engine: Engine, each: JudgedQuery, ties: bool) -> Iterator[_Rows]:
-        return map(_check_ids, records(engine, each, ties))
+    def checked(stream: IO[bytes], rows: Iterable[_Rows]) -> int:
+        return write_all(stream, map(_check_ids, rows))
 
     def underscored(stream: IO[bytes], rows: Iterable[_Rows]) -> int:
         return write_all(stream, _with_underscores(rows))
 
     write_all = _text_writer(write)
     return replace(
-        _export_format(suffix, checked, write_all),
-        underscored=_export_format(suffix, records, underscored),
+        _table_format(suffix, table, checked),
+        underscored=_table_format(suffix, table, underscored),
     )
 
 
@@ -116,19 +137,22 @@ def _check_ids(rows: _Rows) -> _Rows:
 
 def _with_underscores(records: Iterable[_Rows]) -> Iterator[_Rows]:
     """Write white space in IDs as ``_``; two IDs that become the same are an error."""
-    names: dict[str, str] = {}
+    queries: dict[tuple[str, ...], str] = {}
     for rows in records:
+        documents: dict[tuple[str, ...], str] = {}
+        query_of_row = rows.query_id_of_row().to_pylist()
         columns = _id_columns(rows)
         written = {
             name: pc.replace_substring_regex(ids, _SPACE, "_") for name, ids in columns.items()
         }
-        documents: dict[str, str] = {}
         for name, ids in columns.items():
-            known = names if name == "query_ids" else documents
-            for old, new in zip(ids.to_pylist(), written[name].to_pylist(), strict=True):
-                if known.setdefault(new, old) != old:
+            known = queries if name == "query_ids" else documents
+            names = zip(ids.to_pylist(), written[name].to_pylist(), strict=True)
+            for row, (old, new) in enumerate(names):
+                key = (new,) if name == "query_ids" else (query_of_row[row], new)
+                if known.setdefault(key, old) != old:
                     raise DataError(
-                        f"the IDs {known[new]!r} and {old!r} would both be {new!r}",
+                        f"the IDs {known[key]!r} and {old!r} would both be {new!r}",
                         hint="Choose CSV, JSONL or Parquet.",
                     )
         yield replace(rows, **written)
@@ -190,6 +214,7 @@ def as_levels(labels: Judgments) -> PreferenceLevels:
 
 def log_lines(each: JudgedQuery) -> Iterator[JsonObject]:
     """The whole log of a query: what counts as `podium.judging` writes it, and the rest too."""
+    mode = each.content.mode(each.project, each.query)
     for entry in each.log:
         line: JsonObject = {"query_id": each.query.name}
         if entry.kind in (Kind.UNDO, Kind.SKIP, Kind.WITHDRAW):
@@ -199,7 +224,7 @@ def log_lines(each: JudgedQuery) -> Iterator[JsonObject]:
             elif entry.kind is Kind.WITHDRAW and entry.left is not None:
                 line["document_id"] = each.items[entry.left]
         else:
-            line |= entry_to_json(each.state.mode.entry(entry))
+            line |= entry_to_json(mode.entry(entry))
         line |= {"purpose": entry.purpose.value, "counts": entry.counts, "seconds": entry.seconds}
         line["by"] = _kind_of_assessor(entry)
         if entry.reason:
@@ -215,10 +240,10 @@ def _kind_of_assessor(entry: QueryLogEntry) -> str:
     return "model" if entry.purpose is Purpose.MODEL else "person"
 
 
-def _qrels(engine: Engine, each: JudgedQuery, ties: bool) -> Iterator[Judgments]:
+def _qrels(queries: Sequence[JudgedQuery], ties: bool) -> Judgments | None:
     """Labels as TREC's tools take them: mean grades are rounded, halves up."""
-    for labels in _labels(engine, each, ties):
-        yield replace(labels, labels=np.floor(labels.labels + 0.5))
+    labels = _labels(queries, ties)
+    return labels and replace(labels, labels=np.floor(labels.labels + 0.5))
 
 
 def _label_cells(engine: Engine, each: JudgedQuery, ties: bool) -> Iterator[list[object]]:
@@ -235,27 +260,25 @@ def _label_cells(engine: Engine, each: JudgedQuery, ties: bool) -> Iterator[list
 
 def _log_cells(_engine: Engine, each: JudgedQuery, _ties: bool) -> Iterator[list[object]]:
     """The rows of a table of all answers, for spreadsheets."""
+    query_text = harmless_cell(each.query.text)
     for entry in each.log:
         if entry.kind is not Kind.UNDO:
-            stands = each.state.undo_of(entry.position) is None
-            if entry.kind is Kind.WITHDRAW:
-                stands = each.state.withdrawal_of(entry.left) == entry.position
             yield [
-                each.query.name, harmless_cell(each.query.text), f"{entry.at:.3f}", entry.user,
+                each.query.name, query_text, f"{entry.at:.3f}", entry.user,
                 _kind_of_assessor(entry), entry.kind.value, *_names(each, entry),
                 "" if entry.value is None else entry.value,
-                entry.purpose.value, entry.counts, stands, f"{entry.seconds:.1f}",
-                harmless_cell(entry.reason or ""),
+                entry.purpose.value, entry.counts, entry.position in each.standing_positions,
+                f"{entry.seconds:.1f}", harmless_cell(entry.reason or ""),
                 json.dumps(entry.replies) if entry.replies else "",
             ]  # fmt: skip
 
 
 def _names(each: JudgedQuery, entry: QueryLogEntry) -> list[str]:
     """What an entry has on the left and on the right."""
-    items = each.items
-    if isinstance(each.state.mode, RankingsMode) and entry.kind is not Kind.WITHDRAW:
-        items = list(each.state.mode.names)
-    return ["" if at is None else items[at] for at in (entry.left, entry.right)]
+    names = each.items
+    if each.content.rankings and entry.kind is not Kind.WITHDRAW:
+        names = list(each.content.rankings)
+    return ["" if at is None else names[at] for at in (entry.left, entry.right)]
 
 
 def _csv_writer(header: list[str]) -> Callable[[IO[bytes], Iterable[list[object]]], int]:
@@ -273,13 +296,20 @@ def _csv_writer(header: list[str]) -> Callable[[IO[bytes], Iterable[list[object]
     return write_all
 
 
-def _labels(_engine: Engine, each: JudgedQuery, ties: bool) -> Iterator[Judgments]:
-    if each.is_judged:
-        yield each.labels(ties=ties)
+def _labels(queries: Sequence[JudgedQuery], ties: bool) -> Judgments | None:
+    """Labels of some queries; None if there are none."""
+    rows = [
+        (each.query.name, item, label)
+        for each in queries
+        if each.is_judged
+        for item, label in each.labels(ties=ties).items()
+    ]
+    return Judgments.from_columns(*zip(*rows, strict=True)) if rows else None
 
 
-def _levels(engine: Engine, each: JudgedQuery, ties: bool) -> Iterator[PreferenceLevels]:
-    return map(as_levels, _labels(engine, each, ties))
+def _levels(queries: Sequence[JudgedQuery], ties: bool) -> PreferenceLevels | None:
+    labels = _labels(queries, ties)
+    return labels and as_levels(labels)
 
 
 def _candidates(engine: Engine, each: JudgedQuery, ties: bool) -> Iterator[CandidateList]:
@@ -287,10 +317,9 @@ def _candidates(engine: Engine, each: JudgedQuery, ties: bool) -> Iterator[Candi
         yield reading(engine, lambda connection: _with_texts(connection, each, ties))
 
 
-def _preferences(_engine: Engine, each: JudgedQuery, _ties: bool) -> Iterator[Preferences]:
-    preferences = each.preferences()
-    if preferences is not None:
-        yield preferences
+def _preferences(queries: Sequence[JudgedQuery], _ties: bool) -> Preferences | None:
+    verdicts = {each.query.name: each.verdicts() for each in queries}
+    return log_preferences(verdicts) if any(verdicts.values()) else None
 
 
 def _log(_engine: Engine, each: JudgedQuery, _ties: bool) -> Iterator[JsonObject]:
@@ -315,8 +344,7 @@ def _totals(_engine: Engine, each: JudgedQuery, _ties: bool) -> Iterator[JsonObj
 
 
 def _with_texts(connection: Connection, each: JudgedQuery, ties: bool) -> CandidateList:
-    labels = each.labels(ties=ties)
-    label_of = dict(zip(labels.document_ids.to_pylist(), labels.labels.tolist(), strict=True))
+    label_of = each.labels(ties=ties)
     rows = connection.execute(
         select(QueryCandidate.__table__)
         .where(QueryCandidate.query_id == each.query.id)
@@ -340,9 +368,9 @@ _LABEL_FORMATS = {
         _label_cells,
         _csv_writer(["query_id", "query", "document_id", "title", "label"]),
     ),
-    "qrels-parquet": _export_format(".parquet", _labels, _write_parquet),
+    "qrels-parquet": _table_format(".parquet", _labels, _write_parquet),
     "prefs": _trec_format(".prefs", _levels, write_prefs),
-    "prefs-parquet": _export_format(".parquet", _levels, _write_parquet),
+    "prefs-parquet": _table_format(".parquet", _levels, _write_parquet),
     "jsonl": _export_format(".jsonl", _candidates, _write_candidates),
 }
 EXPORT_FORMATS: dict[str, dict[str, ExportFormat]] = {
@@ -350,7 +378,7 @@ EXPORT_FORMATS: dict[str, dict[str, ExportFormat]] = {
     "grades": _LABEL_FORMATS,
     "preferences": {
         "pairs": _trec_format(".pairs", _preferences, write_pairs),
-        "pairs-parquet": _export_format(".parquet", _preferences, _write_parquet),
+        "pairs-parquet": _table_format(".parquet", _preferences, _write_parquet),
     },
     "totals": {"jsonl": _export_format(".jsonl", _totals, _write_lines)},
     "log": {

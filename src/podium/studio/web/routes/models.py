@@ -13,6 +13,7 @@ from podium.studio.accounts.identity import record
 from podium.studio.errors import RefusedError
 from podium.studio.jobs.queue import State, cancel
 from podium.studio.json_types import JsonObject
+from podium.studio.messages import Message
 from podium.studio.models import assessors, audits
 from podium.studio.models.assessors import endpoint_choices
 from podium.studio.projects.display import FieldRole, display_of
@@ -26,7 +27,7 @@ routes = Routes(
     "language models", api="/projects/{project}/models", pages="/projects/{project}/models"
 )
 
-_LONGEST_RUBRIC = 2**20
+_LONGEST_FILE = 2**20
 _TO_MODEL = "/projects/{project}/models/{model}"
 
 
@@ -47,6 +48,7 @@ class ModelOut(BaseModel):
     user_id: int
     """Its account, by which the log and exports name it."""
     endpoint: str
+    """Empty if its labels are those of a file."""
     model: str
     rubric: str
     """The rubric's name and version."""
@@ -120,9 +122,13 @@ def status_fragment(request: Request, who: RequiresManager, model: Number) -> Re
 @routes.page("/{model}/audit")
 def audit_page(request: Request, who: RequiresManager, model: Number) -> Response:
     """The last audit of a model."""
+    audit = get_model_audit(request, who, model)
+    conclusion = audit.content.get("conclusion", {})
     values = {
         "shown": get_model(request, who, model),
-        "audit": get_model_audit(request, who, model),
+        "audit": audit,
+        "sentence": Message(conclusion.get("sentence", "")),
+        "uses": [Message(each) for each in conclusion.get("uses", [])],
         "busy": read(request, lambda c: audits.is_being_audited(c, who.project.id, model)),
         "meanings": FIGURE_MEANINGS,
     }
@@ -150,17 +156,27 @@ def _filled(form: FormData) -> JsonObject:
 
 
 def _with_rubric(form: FormData) -> JsonObject:
-    values = _filled(form)
-    file = form.get("rubric_file")
+    text = _text_of(form, "rubric_file")
+    return _filled(form) | ({"rubric": text} if text else {})
+
+
+def _with_labels(form: FormData) -> JsonObject:
+    files = [_text_of(form, name) for name in ("labels_file", "undecided_file")]
+    return _filled(form) | {"labels": "\n".join(files)}
+
+
+def _text_of(form: FormData, name: str) -> str:
+    """The text of a file of a form; empty if none was chosen."""
+    file = form.get(name)
     if file is None or isinstance(file, str) or not file.filename:
-        return values
-    content = file.file.read(_LONGEST_RUBRIC + 1)
-    if len(content) > _LONGEST_RUBRIC:
-        raise RefusedError(413, "The rubric is too large: give at most 1 MiB.")
+        return ""
+    content = file.file.read(_LONGEST_FILE + 1)
+    if len(content) > _LONGEST_FILE:
+        raise RefusedError(413, "The file is too large: give at most 1 MiB.")
     try:
-        return values | {"rubric": content.decode()}
+        return content.decode()
     except UnicodeError as error:
-        raise RefusedError(422, "The rubric is not UTF-8 text.") from error
+        raise RefusedError(422, "The file is not UTF-8 text.") from error
 
 
 @routes.action(
@@ -177,6 +193,30 @@ def add_model(request: Request, who: RequiresManager, body: assessors.ModelSetti
     """Add a language model as an assessor; it judges nothing before it is started."""
     settings = request.app.state.settings
     return write(request, lambda c: _out(c, assessors.add_model(c, who, settings, body)))
+
+
+@routes.action(
+    "POST",
+    "/labels",
+    form="/labels",
+    page=models_page,
+    to="/projects/{project}/models/{result.id}",
+    values=_with_labels,
+    uploads=True,
+    status_code=201,
+)
+def add_labels(request: Request, who: RequiresManager, body: assessors.LabelSettings) -> ModelOut:
+    """Add labels, such as those of clicks, as an assessor; it judges at once, in the background."""
+    settings = request.app.state.settings
+
+    def work(connection: Connection) -> ModelOut:
+        row = assessors.add_labels(connection, who, body)
+        assessors.start_run(connection, who, settings, row.id)
+        return _out(connection, row)
+
+    added = write(request, work)
+    wake_workers(request)
+    return added
 
 
 @routes.action("GET", "/{model}")
