@@ -311,7 +311,7 @@ def label_command(
             raise DataError(
                 error.problem,
                 path=output,
-                hint="Give --topics, a file of ids and texts, or name a file that ends with .parquet.",
+                hint="Give --topics, a file of ids and texts, or name a file .parquet.",
             ) from error
     if table is not None:
         pq.write_table(labels.table, table)

@@ -87,8 +87,8 @@ def as_rankings(
     """Return rankings from a file, a dictionary, a table or named tuples.
 
     Files with the suffix ``.parquet`` are read as Parquet, ``.csv`` and ``.tsv`` as tables if their
-    first line names a column of query ids, and all others as TREC runs. Rankings of a table have the
-    file's name without its suffix.
+    first line names a column of query ids, and all others as TREC runs. Rankings of a table have
+    the file's name without its suffix.
 
     Args:
         source: The rankings.
