@@ -165,6 +165,19 @@ def test_runs_are_tables_with_columns_of_other_names(
     assert "qrels has no columns to name" in line
 
 
+@pytest.mark.parametrize("command", ["evaluate", "compare"])
+def test_columns_of_runs_are_not_those_of_the_truth(command: str, tmp_path: Path) -> None:
+    truth, run = tmp_path / "judged.csv", tmp_path / "wrongrun.csv"
+    truth.write_text("query_id,document_id,label\nq1,a,1\nq1,b,0\nq2,a,1\nq2,b,0\n")
+    rows = "q1,a,2\nq1,b,1\nq2,a,1\nq2,b,2\n"
+    run.write_text(f"search,sku,points\n{rows}")
+    (tmp_path / "other.csv").write_text(f"query_id,doc,score\n{rows}")
+    columns = ("--query-column", "search", "--document-column", "sku", "--score-column", "points")
+    printed = succeed(command, truth, run, tmp_path / "other.csv", *columns, "-m", "RR")
+    rows_of = {line.split("\t")[1]: line.split("\t")[2] for line in printed.splitlines()[1:3]}
+    assert rows_of == {"wrongrun": "0.7500", "other": "0.7500"}
+
+
 SHOP = {"search_term": "query_id", "sku": "document_id"}
 
 

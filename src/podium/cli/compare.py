@@ -14,6 +14,7 @@ from podium.cli.evaluate import (
     ConventionName,
     JudgedOnly,
     Measure,
+    ScoreColumn,
     Truth,
     read_systems,
     resolved,
@@ -93,6 +94,7 @@ def compare_command(
         typer.Option(help="Which of several planned looks this is: 2/5 shares out the level."),
     ] = None,
     judged_only: JudgedOnly = False,
+    score_column: ScoreColumn = "score",
     machine: MachineLabels = None,
     as_json_output: JsonOutput = False,
     *,
@@ -121,6 +123,7 @@ def compare_command(
                 level,
                 look,
                 machine,
+                score_column,
             ),
             reading,
             as_json_output=as_json_output,
@@ -141,6 +144,7 @@ class _Asked:
     level: float | None
     look: str | None
     machine: str | None
+    score_column: str
 
 
 def _compare(
@@ -183,7 +187,7 @@ def _compare(
         print_powered(
             truth,
             asked.machine,
-            read_systems(runs, reading),
+            read_systems(runs, reading, asked.score_column),
             *resolved(measures or ["nDCG@10"], asked.conventions, judged_only=asked.judged_only),
             reading,
             differences=True,
@@ -193,7 +197,7 @@ def _compare(
     if not requirements and (asked.level is not None or asked.look is not None):
         raise ArgumentError("--level and --look are of requirements. Give --require too.")
     with spinner("Comparing"):
-        systems = read_systems(runs, reading)
+        systems = read_systems(runs, reading, asked.score_column)
         judged = reading.truth(truth, runs)
         default = ["ppref"] if isinstance(judged, Preferences) else ["nDCG@10"]
         names = [*measures, *(each.name for each in requirements)] or default

@@ -58,6 +58,9 @@ RelevanceLevel = Annotated[
         "--level", "-l", help="The least label that counts as relevant, as trec_eval's -l."
     ),
 ]
+ScoreColumn = Annotated[
+    str, typer.Option(help="Of runs that are tables, or a table with labels: the column of scores.")
+]
 JudgedOnly = Annotated[
     bool, typer.Option("--judged-only", "-J", help="Leave out documents that were not judged.")
 ]
@@ -88,7 +91,7 @@ def evaluate_command(
         str | None,
         typer.Option(help="For a data set: a file with one score per line, one line per row."),
     ] = None,
-    score_column: Annotated[str, typer.Option(help="For a table: the column of scores.")] = "score",
+    score_column: ScoreColumn = "score",
     cluster: ClusterAddress = None,
     per_query: Annotated[
         bool, typer.Option("--per-query", "-q", help="Print every query as well.")
@@ -136,7 +139,7 @@ def evaluate_command(
                 "--machine goes with qrels and runs, and prints means",
                 hint="Leave out --per-query, --scores and --cluster.",
             )
-        systems = read_systems(runs or [], reading)
+        systems = read_systems(runs or [], reading, score_column)
         names, chosen = resolved(measures or ["nDCG@10"], conventions, **changes)
         print_powered(
             truth, machine, systems, names, chosen, reading, differences=False, as_json=as_json
@@ -152,7 +155,7 @@ def evaluate_command(
             judged = reading.truth(truth, runs)
             default = ["ppref", "rpref"] if isinstance(judged, Preferences) else ["nDCG@10"]
             names, chosen = resolved(measures or default, conventions, **changes)
-            for name, run in read_systems(runs, reading).items():
+            for name, run in read_systems(runs, reading, score_column).items():
                 results[name] = evaluate(names, judged, run, conventions=chosen)
         else:
             names, chosen = resolved(measures or ["nDCG@10"], conventions, **changes)
@@ -285,11 +288,13 @@ def _on_cluster(
         return evaluate_shards(measures, source, score=score, cluster=cluster, **options)[score]
 
 
-def read_systems(paths: list[str], reading: Reading) -> dict[str, Rankings]:
+def read_systems(
+    paths: list[str], reading: Reading, score_column: str = "score"
+) -> dict[str, Rankings]:
     """Read runs, by their tags, or by their paths where another run has the same tag."""
     systems: dict[str, Rankings] = {}
     for path in paths:
-        run = reading.rankings(path)
+        run = reading.rankings(path, score_column)
         systems[path if run.name in systems else run.name] = run
     return systems
 

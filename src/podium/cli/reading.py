@@ -162,7 +162,8 @@ class Reading:
             known[suffix] = _PARQUET[judgments_kind(path)]
         name = self.file_format or known.get(suffix) or ("letor" if _is_letor(path) else "qrels")
         if name in _DELIMITERS:
-            table = self._table(path, name, "label")
+            tables = any(plain_suffix(run) in _TABLES for run in runs)
+            table = self._table(path, name, "label", strict=not tables)
             return as_judgments(path if table is None else table)
         entry = format_of(path, name)
         options = self.options(entry)
@@ -181,18 +182,22 @@ class Reading:
             f"{entry.name} has no judgments", path=path, hint="Pass qrels or preferences as TRUTH."
         )
 
-    def rankings(self, path: str) -> Rankings:
+    def rankings(self, path: str, score_column: str = "score") -> Rankings:
         """Read a run, whatever the file's extension is."""
-        return as_rankings(path, rename=replace(self, label_column=None)._rename("label"))
+        rename = replace(self, label_column=score_column)._rename("score")
+        return as_rankings(path, rename=rename)
 
-    def _table(self, path: str, name: str, value: str) -> Any:
-        """Read a table whose columns are named by options; None if none is named."""
+    def _table(self, path: str, name: str, value: str, *, strict: bool) -> Any:
+        """Read a table whose columns are named by options; None if none is named.
+
+        Columns that it does not have are an error if strict: else they may be those of runs.
+        """
         rename = self._rename(value)
         if not rename:
             return None
         table = read_table(path, delimiter=_DELIMITERS[name], strings=[*ID_COLUMNS, *rename])
-        for column in rename:
-            if column not in table.column_names:
+        for column, meaning in rename.items():
+            if column not in table.column_names and (strict or meaning == value):
                 raise DataError(
                     f"has no column {column!r}",
                     path=path,
