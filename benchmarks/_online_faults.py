@@ -416,11 +416,11 @@ class _Run:
                 seconds[each.service].append(each.seconds)
                 if each.experiment is not None:
                     seconds["a draft"].append(each.seconds)
-        p95 = {name: float(np.quantile(each, 0.95)) for name, each in seconds.items()}
-        for name, each in seconds.items():
+        p95 = {name: float(np.quantile(took, 0.95)) for name, took in seconds.items()}
+        for name, took in seconds.items():
             self.report.note(
-                f"faults, {_QUIET}, {name}: {len(each):,} searches, p50 "
-                f"{1000 * np.median(each):.0f} ms, p95 {1000 * p95[name]:.0f} ms"
+                f"faults, {_QUIET}, {name}: {len(took):,} searches, p50 "
+                f"{1000 * np.median(took):.0f} ms, p95 {1000 * p95[name]:.0f} ms"
             )
         self.report.check("faults: p95 of /search with interleaving over that without",
                           p95[_INTERLEAVED] / p95[_PLAIN], 1.2, False)  # fmt: skip

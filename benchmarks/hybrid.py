@@ -77,14 +77,14 @@ def requirement_rows(report: Report, quick: bool) -> None:
     margin = rng.random(labels.shape)
     offsets = np.arange(queries + 1) * _DOCUMENTS
     columns = np.column_stack([scores.ravel(), margin.ravel()])
-    true, relevance = [], None
+    true: list[float] = []
     for share in (0.0, *SHARES):
         fusion = Fusion(("run", "margin"), weights=(1 - share, share), columns=("margin",))
         fused = fuse(columns, offsets, fusion)
         values = evaluate("nDCG@10", labels.ravel(), fused, group=np.diff(offsets))["nDCG@10"]
-        relevance = relevance or float(values.mean())
-        true.append(float(values.mean()) / relevance)
-    holds = dict(zip((0.0, *SHARES), true, strict=True))
+        true.append(float(values.mean()))
+    relevance = true[0]
+    holds = dict(zip((0.0, *SHARES), (each / relevance for each in true), strict=True))
     documents = [[f"{query}.{at}" for at in range(_DOCUMENTS)] for query in range(queries)]
     margins = dict(zip((d for row in documents for d in row), margin.ravel().tolist(), strict=True))
     broken, naive, shipped, gains, prices, after = 0, 0, 0, [], [], []

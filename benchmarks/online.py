@@ -21,6 +21,7 @@ from benchmarks._online_faults import check_online_faults
 from benchmarks._online_simulation import CROWDS, METRICS, simulate
 from benchmarks._report import Report, run_measured, wants_quick
 from podium.clicks import SimulatedUser
+from podium.data import Judgments
 from podium.data.sources import as_judgments, as_rankings
 from podium.kernels import Doubles, Ints
 from podium.online import compare_groups, compare_interleaved, interleave
@@ -228,7 +229,9 @@ def utility_rows(report: Report, quick: bool) -> None:
             log["credit"] += draft.credits
             log["clicked"] += (random.random(10) < chances).tolist()
     outcomes, _ = query_outcomes(log)
-    pairs, _, _ = online_preferences(outcomes, as_judgments(grades), *map(as_rankings, runs))
+    judgments = as_judgments(grades)
+    assert isinstance(judgments, Judgments)
+    pairs, _, _ = online_preferences(outcomes, judgments, *map(as_rankings, runs))
     learned = DCGLearn(C=1.0).fit(pairs).learned_.gains
     listed = ", ".join(f"{each:.2f}" for each in learned[1:3] / learned[3])
     report.note(f"users click by gains .1, .3 and 1: learned from their searches {listed} and 1")

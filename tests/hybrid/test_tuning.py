@@ -351,7 +351,7 @@ def test_as_much_of_a_column_as_requirements_allow():
 def test_prices_are_of_queries_that_did_not_choose_the_share():
     truth, runs, margin = collection(60, (2.0, 1.0))
     columns = {"margin": margin}
-    options = {"folds": 2, "baseline": Fusion(("list0", "list1"))}
+    options: dict[str, Any] = {"folds": 2, "baseline": Fusion(("list0", "list1"))}
     loose = balance_fusion(
         truth, runs, "mean(margin)@5", ["nDCG@5 >= baseline - 95%"], columns, **options
     )

@@ -147,9 +147,8 @@ def test_queries_are_read_together_and_logs_are_not_replayed(engine, people, con
     fresh = connect(Settings(database=engine.url.render_as_string(hide_password=False)))
     event.listen(fresh, "before_cursor_execute", count)
     queries = list(judged_queries(fresh, project, only_done=False))
-    options = ExportOptions(
-        content=content, format=next(iter(EXPORT_FORMATS[content])), underscores=content != "log"
-    )
+    first, *_ = EXPORT_FORMATS[content]
+    options = ExportOptions(content=content, format=first, underscores=content != "log")
     options.writer.write(io.BytesIO(), fresh, queries, False)
     fresh.dispose()
     # A page of queries, their documents, rankings and logs, and that there is no more.

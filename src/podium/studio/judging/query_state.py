@@ -117,7 +117,9 @@ class QueryState:
         """Tasks that are open to one assessor, or to anyone if `user` is None."""
         if self.withdrawn:
             return []
-        tasks = self.mode.tasks(None if user is None else str(user))
+        if user is None:
+            return self.mode.tasks(None)
+        tasks = self.mode.tasks(str(user))
         skipped = self._assessors[user].skipped if user in self._assessors else ()
         return [task for task in tasks if task.pair not in skipped] if skipped else tasks
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import BindParameter, Connection, bindparam, func, select
 
 from podium.studio.judging.modes import JudgingMode, QueryLogEntry, new_mode
 from podium.studio.judging.query_state import Document, QueryState
@@ -21,7 +21,7 @@ from podium.studio.store.enums import Kind, Purpose
 from podium.studio.store.rows import ProjectQueryRow, ProjectRow
 from podium.studio.store.tables import LogEntry, QueryCandidate, Ranking
 
-_QUERIES = bindparam("queries", expanding=True)
+_QUERIES: BindParameter[Any] = bindparam("queries", expanding=True)
 _ENTRIES = select(
     LogEntry.query_id,
     LogEntry.position,

@@ -309,7 +309,7 @@ def _labels(queries: Sequence[JudgedQuery], ties: bool) -> Judgments | None:
 
 def _levels(queries: Sequence[JudgedQuery], ties: bool) -> PreferenceLevels | None:
     labels = _labels(queries, ties)
-    return labels and as_levels(labels)
+    return None if labels is None else as_levels(labels)
 
 
 def _candidates(engine: Engine, each: JudgedQuery, ties: bool) -> Iterator[CandidateList]:
