@@ -222,3 +222,9 @@ def test_summaries_of_commands_are_not_cut() -> None:
         for each in (command, *getattr(command, "commands", {}).values()):
             summary = " ".join(each.help.split("\n\n")[0].split())
             assert each.get_short_help_str() == summary
+
+
+def test_an_unknown_command_is_answered_with_similar_ones() -> None:
+    done = podium_process("evalute", "judged.qrels")
+    assert done.returncode == 2
+    assert "Did you mean: evaluate" in " ".join(done.stderr.decode().split())

@@ -16,6 +16,7 @@ import podium
 from podium.cli.app import App, Group
 from podium.cli.failing import one_line_errors
 from podium.errors import ArgumentError
+from podium.registry import unknown_name
 
 _COMMANDS = {
     "Judge": {
@@ -158,10 +159,12 @@ class _LazyCommands(Group):
     def list_commands(self, _ctx: Any) -> list[str]:
         return list(_TARGETS)
 
-    def get_command(self, _ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name in self._listed:
             return self._listed[cmd_name]
         if cmd_name not in _TARGETS:
+            if not ctx.resilient_parsing and not cmd_name.startswith("-"):
+                ctx.fail(str(unknown_name("command", cmd_name, list(_TARGETS))))
             return None
         module, _, name = _TARGETS[cmd_name].partition(":")
         target = getattr(import_module(module), name)
