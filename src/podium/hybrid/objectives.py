@@ -402,7 +402,9 @@ class _Frontier:
             tables = (comparison.values, comparison.empty_values)
             some, nothing = (ByMeasure({m: rows[rest] for m, rows in t.items()}) for t in tables)
             ids = tuple(comparison.query_ids[each] for each in rest)
-            without = replace(comparison, query_ids=ids, values=some, empty_values=nothing)
+            without = replace(
+                comparison, query_ids=ids, values=some, empty_values=nothing, source=None
+            )  # without a source, which has all queries: their coverage is decided on with all
             if self._decision(without).shown:
                 self._prices[part] = values[part, 1] - values[part, 0]
                 shown.append(part)
