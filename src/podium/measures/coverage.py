@@ -148,7 +148,8 @@ def coverage_of(
 def without_judged(inputs: Inputs, measure: Measure, conventions: Conventions) -> Booleans:
     """For each query, whether it has documents, but no judged one among the first."""
     counts = _count_known(inputs, _known(inputs, conventions), _depth([measure]))
-    return (np.diff(inputs.offsets) > 0) & (counts == 0)
+    without: Booleans = (np.diff(inputs.offsets) > 0) & (counts == 0)
+    return without
 
 
 def check_coverage(
