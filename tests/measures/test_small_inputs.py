@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,11 @@ def test_measures(monkeypatch: pytest.MonkeyPatch, tool: str, kind: str, steps: 
 
     def values() -> bytes:
         conventions = conventions_named(tool)
-        result = evaluate(ON_LABELS, labels, scores, group=SIZES, conventions=conventions)
+        if tool == "trec_eval":  # its ties go by document ids, which there are none of
+            conventions = replace(conventions, ties="input order")
+        # ERR has a highest grade there.
+        measures = [each for each in ON_LABELS if tool != "trec_eval" or each.name != "ERR"]
+        result = evaluate(measures, labels, scores, group=SIZES, conventions=conventions)
         return b"".join(each.tobytes() for each in result.values.values())
 
     assert same_both_ways(monkeypatch, values)
