@@ -39,7 +39,7 @@ from podium.measures import Conventions, compare, require
 from podium.measures.comparison.decision import Decision
 from podium.measures.comparison.result import Comparison
 from podium.measures.comparison.statistics import Difference, holm
-from podium.measures.coverage import check_coverage, coverage_of
+from podium.measures.coverage import coverage_of, refuse_unjudged
 from podium.measures.evaluating import measure_all
 from podium.measures.inputs import Inputs, fixed, inputs_of
 from podium.measures.presets import resolve_measures
@@ -350,7 +350,7 @@ class JudgedLists:
                 alone = inputs_of(judgments, run)
             except DataError as error:
                 raise error.at(name) from error
-            check_coverage(coverage_of(alone, [parsed], chosen), chosen, alone, name)
+            refuse_unjudged(coverage_of(alone, [parsed], chosen), alone, name)
         lists = (*rankings, *(columns or {}))
         if len(lists) < least_lists or not rankings:
             raise ArgumentError(

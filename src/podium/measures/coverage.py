@@ -155,19 +155,25 @@ def without_judged(inputs: Inputs, measure: Measure, conventions: Conventions) -
 def check_coverage(
     coverage: RunCoverage, conventions: Conventions, inputs: Inputs | None = None, name: str = ""
 ) -> None:
-    """Refuse rankings without any judged document, and warn of what the means leave out.
+    """Refuse rankings without any judged document, and warn of what the means leave out."""
+    refuse_unjudged(coverage, inputs, name)
+    of = f"{name}: " if name else ""
+    for sentence in coverage.warnings(conventions):
+        warnings.warn(of + sentence, CoverageWarning, stacklevel=3)
+
+
+def refuse_unjudged(coverage: RunCoverage, inputs: Inputs | None = None, name: str = "") -> None:
+    """Refuse rankings without any judged document.
 
     In a few queries that may be a bad ranking; in more, ids differ.
     """
-    of = f"{name}: " if name else ""
     if not coverage.judged and coverage.answered >= _SEVERAL:
+        of = f"{name}: " if name else ""
         raise DataError(
             f"{of}none of the first {coverage.depth} documents of {coverage.answered:,} queries "
             f"is judged{_example(inputs)}",
             hint="Compare the document ids of rankings and judgments.",
         )
-    for sentence in coverage.warnings(conventions):
-        warnings.warn(of + sentence, CoverageWarning, stacklevel=3)
 
 
 def _depth(measures: Sequence[Measure]) -> int:
