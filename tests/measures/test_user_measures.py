@@ -433,6 +433,7 @@ def test_a_module_of_measures_is_compiled_once(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         textwrap.dedent(
             """
+            from podium import kernels
             from podium.measures import evaluate, measure
             from podium.measures.compiled.loops import loop_for, over_labels
             from podium.measures.registry import definition_of
@@ -442,9 +443,10 @@ def test_a_module_of_measures_is_compiled_once(tmp_path: Path) -> None:
                 return labels[0]
 
             if __name__ == "__main__":
+                kernels.SMALL = -1
                 result = evaluate(first, [2, 1], [1, 2], group=[2])
                 loop = loop_for(over_labels, definition_of(first).function, ["labels"], ())
-                print(result.means[first], sum(loop.stats.cache_hits.values()))
+                print(result.means[first], sum(loop.compiled.stats.cache_hits.values()))
             """
         )
     )

@@ -639,13 +639,13 @@ def _credit(data: _Source, old: str, new: str, *, named: bool) -> str:
     sign = (
         f"CASE CAST(team AS VARCHAR) WHEN {quoted(new)} THEN 1.0 WHEN {quoted(old)} THEN -1.0 END"
     )
-    if "credit" not in data.types:
+    # An imported log has both columns, whichever is known.
+    if "credit" not in data.types or (
+        "team" in data.types and data.query("SELECT count(credit) FROM every") == [(0,)]
+    ):
         return sign
     credit = _number("credit")
-    if "team" not in data.types:
-        return credit
-    # An imported log has both columns, whichever is known.
-    return f"coalesce({f'abs({credit}) * ({sign})' if named else credit}, {sign})"
+    return f"abs({credit}) * ({sign})" if named and "team" in data.types else credit
 
 
 _CREDITS = "round(sum(CASE WHEN _acted THEN _value ELSE 0 END), 9)"
