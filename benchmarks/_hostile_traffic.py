@@ -227,8 +227,13 @@ class _Windows:
         self.lost = 0
 
     def alternate(self, honest: Callable[[float], list[float]], minutes: float) -> None:
-        """Run windows of a minute, or less if there would be fewer than three of each."""
+        """Run windows of a minute, or less if there would be fewer than three of each.
+
+        A window of hostile traffic comes first and does not count: processes start, code compiles.
+        """
         seconds = min(60.0, minutes * 20 / 3)
+        with self._hostile.going_on():
+            honest(min(20.0, seconds))
         for _ in range(round(minutes * 20 / seconds)):
             quiet = honest(seconds)
             with self._elsewhere.going_on():

@@ -74,6 +74,7 @@ class Disturbance:
         ours, theirs = context.Pipe()
         process = context.Process(target=self._disturb, args=(theirs,))
         process.start()
+        theirs.close()  # else nothing would end the wait if the process cannot start
         ours.recv()  # it has started
         try:
             yield

@@ -26,6 +26,9 @@ HEAD_SECONDS = 10.0
 """How long a request line and its headers may take, the first ones since the connection."""
 MOST_PER_ADDRESS = 500
 """Connections from one address to one process: half of the files that it may open by default."""
+MOST_AT_ONCE = 32
+"""Requests that arrive together on one connection: Uvicorn would read thousands before it answers
+anybody. It reads no more of a connection until those are answered."""
 
 _REFUSAL = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
@@ -50,6 +53,7 @@ class _Guard:
         self._since: float | None = self._loop.time()  # None while no byte of a head is there
         self._received = 0  # bytes of what is not complete yet and no body: a head, or a trailer
         self._size = self._count = 0  # of complete headers
+        self._requests = 0  # complete ones of what has just arrived
         self._timer = self._loop.call_later(HEAD_SECONDS, self._check_time)
         _open[self._address] += 1
         if _open[self._address] > MOST_PER_ADDRESS:
@@ -57,13 +61,18 @@ class _Guard:
             transport.abort()
 
     def accept(self, data: bytes) -> bool:
-        """Follow what has arrived; cut the connection and return False if a head is too large."""
+        """Follow what has arrived; cut the connection and return False if it is too much."""
         self._received += len(data)
+        self._requests = 0
         if self._in_head:
             self._since = self._since or self._loop.time()
         # The server's own parser finds the same, and answers.
         with suppress(HttpParserError, HttpParserUpgrade):
             self._parser.feed_data(data)
+        if self._requests > MOST_AT_ONCE:
+            self._note("too many requests at once")
+            self._transport.close()
+            return False
         if max(self._received, self._size) <= MOST_HEAD_BYTES and self._count <= MOST_HEADERS:
             return True
         self._note("head too large")
@@ -89,6 +98,9 @@ class _Guard:
 
     def on_message_complete(self) -> None:
         self._in_head, self._received = True, 0
+        self._requests += 1
+        if self._requests > MOST_AT_ONCE:
+            raise HttpParserError  # the rest is not looked at
         if self._size <= MOST_HEAD_BYTES and self._count <= MOST_HEADERS:
             self._size = self._count = 0
 

@@ -104,6 +104,17 @@ def test_a_large_request_line_and_an_unfinished_header_are_too_large(port):
             assert status(client) == 431
 
 
+@pytest.mark.parametrize(("requests", "answers"), [(32, 32), (33, 0), (5000, 0)])
+def test_requests_that_arrive_together_are_few(port, requests, answers):
+    with connection(port) as client:
+        with suppress(ConnectionError):  # it is closed while the last of them are sent
+            client.sendall((GET + b"\r\n") * (requests - 1) + GET + b"Connection: close\r\n\r\n")
+        got = b""
+        with suppress(ConnectionError):
+            got = b"".join(iter(lambda: client.recv(1 << 16), b""))
+        assert got.count(b"HTTP/1.1 200") == answers
+
+
 def test_a_trailer_is_limited_and_chunks_are_not(port):
     chunked = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
     for chunks in (b"1\r\na\r\n" * 50_000, b"%x\r\n%s\r\n" % (300_000, b"a" * 300_000)):
