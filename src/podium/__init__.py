@@ -8,7 +8,7 @@ from pathlib import Path
 
 import lazy_loader
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if Path(__file__).with_name("vocab.py").exists():
     raise ImportError(

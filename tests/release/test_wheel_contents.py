@@ -11,12 +11,12 @@ GOOD = (
     "podium/py.typed",
     "podium/studio/locale/de/LC_MESSAGES/podium.po",
     "podium/studio/web/static/built/judge.js",
-    "podium_rank-0.1.0.dist-info/METADATA",
+    "podium_rank-0.2.0.dist-info/METADATA",
 )
 
 
 def wheel(folder: Path, *names: str) -> Path:
-    path = folder / "podium_rank-0.1.0-py3-none-any.whl"
+    path = folder / "podium_rank-0.2.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
         for name in names:
             archive.writestr(name, "")
