@@ -180,3 +180,12 @@ def test_mistakes_are_explained(interleaved: str, tmp_path: Path) -> None:
     (tmp_path / "pairs.csv").write_text("a,b\n1,2\n")
     assert "has no differences" in fail("online", "agree", tmp_path / "pairs.csv")
     assert "is not a share" in fail("online", "plan", tmp_path, "--gain", "much")
+
+
+def test_a_plan_needs_clicks_that_vary(tmp_path: Path) -> None:
+    rows = {"search_id": list(range(40)), "query": ["q"] * 40, "document_id": ["a"] * 40,
+            "rank": [1] * 40, "clicked": [True] * 40}  # fmt: skip
+    import_clicks(rows, tmp_path / "log")
+    assert "the same clicks in all searches" in fail(
+        "online", "plan", tmp_path / "log", "--gain", "2%"
+    )

@@ -171,12 +171,13 @@ def test_a_preference_that_active_users_do_not_share_is_within_its_interval() ->
     clients, missed = 3000, 0
     for _ in range(100):
         size = np.where(random.random(clients) < 0.1, 20, 1)
-        won = np.where(size == 1, 1, 2 * random.binomial(size, 0.5) - size)  # the active prefer none
+        # The active prefer none.
+        won = np.where(size == 1, 1, 2 * random.binomial(size, 0.5) - size)
         n, x = size.cumsum(), won.cumsum()
-        parts = (size * size, size * won, won * won)
-        squares = [part.cumsum() for part in parts]
+        nn, nx, xx = ((part * other).cumsum() for part, other in
+                      ((size, size), (size, won), (won, won)))  # fmt: skip
         for at in range(30, clients, 30):
-            total = ClientSums(at, n[at], x[at], *(each[at] for each in squares), n[at])
+            total = ClientSums(at + 1, n[at], x[at], nn[at], nx[at], xx[at], n[at])
             value = preference(total)
             if not value.low <= 0.9 / 2.9 <= value.high:
                 missed += 1
