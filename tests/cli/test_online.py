@@ -63,6 +63,8 @@ def test_a_report_in_every_form(interleaved: str, tmp_path: Path) -> None:
         for count in report.counts.values():
             assert f"{count:,}" in text
         assert f"{report.first.difference.low:+.4f}" in text
+    for text in (html, markdown):
+        assert "the share of searches that new wins minus the share of old" in text
     assert "<svg" in html
     assert "d<e" not in html
     assert "d&lt;e" in html

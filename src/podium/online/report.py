@@ -178,7 +178,9 @@ def online_document(
         interval += f", {number(first.low, '+')} to {number(first.high, '+')} at every look"
     headings, rows = result_table(report)
     sections = [
-        ReportSection("Verdict", (report.verdict, f"{interval}."), bullets=report.warnings),
+        ReportSection(
+            "Verdict", (report.verdict, f"{interval}.", _meaning(report)), bullets=report.warnings
+        ),
         ReportSection("Results", headings=headings, rows=tuple(rows)),
     ]
     if requirements:
@@ -210,6 +212,17 @@ def online_document(
         ),
     ]  # fmt: skip
     return ReportDocument(f"{report.new} against {report.old}", tuple(sections))
+
+
+def _meaning(report: OnlineReport) -> str:
+    """Return what the first difference is, in a sentence."""
+    if report.kind == "A/B test":
+        return f"It is the mean of a row with {report.new} minus that of a row with {report.old}."
+    if report.experiment.startswith("balanced"):
+        return (
+            f"It is the clicks per search that {report.new} would get beyond those of {report.old}."
+        )
+    return f"It is the share of searches that {report.new} wins minus the share of {report.old}."
 
 
 def requirement_rows(requirements: Iterable[OnlineRequirement]) -> list[tuple[str, ...]]:
