@@ -158,6 +158,9 @@ def bias_rows(report: Report, quick: bool) -> None:
             error = float(totals.std() / draws**0.5) or 1.0
             report.check(f"{method}, {name}: mean credit in standard errors",
                          abs(float(totals.mean())) / error, 4, False, "")  # fmt: skip
+        both = {_credit(first, second, size, "balanced", seed) for seed in range(50)}  # one coin
+        shown = f"{size} of {len({*first, *second})} documents"
+        report.note(f"{name}, balanced credits of {shown}: mean {np.mean(list(both)):+.3f}")
         theirs = np.array([_picked_by(first, second, size, seed) for seed in range(draws)])
         report.note(f"{name}, every document is of who picked it: mean credit {theirs.mean():+.3f}")
 

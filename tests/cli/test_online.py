@@ -63,6 +63,8 @@ def test_a_report_in_every_form(interleaved: str, tmp_path: Path) -> None:
         for count in report.counts.values():
             assert f"{count:,}" in text
         assert f"{report.first.difference.low:+.4f}" in text
+    for text in (html, markdown):
+        assert "the share of searches that new wins minus the share of old" in text
     assert "<svg" in html
     assert "d<e" not in html
     assert "d&lt;e" in html
@@ -180,3 +182,12 @@ def test_mistakes_are_explained(interleaved: str, tmp_path: Path) -> None:
     (tmp_path / "pairs.csv").write_text("a,b\n1,2\n")
     assert "has no differences" in fail("online", "agree", tmp_path / "pairs.csv")
     assert "is not a share" in fail("online", "plan", tmp_path, "--gain", "much")
+
+
+def test_a_plan_needs_clicks_that_vary(tmp_path: Path) -> None:
+    rows = {"search_id": list(range(40)), "query": ["q"] * 40, "document_id": ["a"] * 40,
+            "rank": [1] * 40, "clicked": [True] * 40}  # fmt: skip
+    import_clicks(rows, tmp_path / "log")
+    assert "the same clicks in all searches" in fail(
+        "online", "plan", tmp_path / "log", "--gain", "2%"
+    )

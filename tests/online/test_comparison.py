@@ -395,3 +395,108 @@ def test_what_an_import_left_out_is_in_the_report(tmp_path: Path) -> None:
     document = online_document(report)
     assert text in document.as_markdown()
     assert text in document.as_html()
+
+
+def test_clients_without_a_number_are_in_the_split() -> None:
+    bought = [4.0 if n % (20 if n % 2 else 5) < 2 else math.nan for n in range(4000)]
+    rows = {"arm": ["a", "b"] * 2000, "spent": bought, "client": list(range(4000))}
+    report = compare_groups(rows, assignment="arm")
+    assert report.clients == (2000, 2000)
+    assert not report.is_broken
+    nothing = compare_groups({**rows, "spent": [math.nan] * 4000}, assignment="arm")
+    assert nothing.verdict == "There is too little to say anything yet (0 clients)."
+    assert not require_online(nothing, ["b > a"])[0].shown
+
+
+@pytest.mark.parametrize("before", [None, "earlier"])
+def test_clients_have_a_past_whatever_group_they_were_in(before: str | None) -> None:
+    rows = groups()
+    since = BEGIN + timedelta(days=9)
+    same = compare_groups(rows, assignment="variant", metrics=["revenue"], since=since)
+    rows["variant"] = [
+        group if time >= since else before
+        for group, time in zip(rows["variant"], rows["time"], strict=True)
+    ]
+    report = compare_groups(
+        rows, assignment="variant", metrics=["revenue"], since=since, pair=("a", "b")
+    )
+    assert report.counts == same.counts
+    assert report.first.gain == pytest.approx(same.first.gain)
+
+
+def test_a_past_that_is_not_a_number_is_said() -> None:
+    random = np.random.default_rng(0)
+    before = random.random(1000)
+    rows = {"g": ["a", "b"] * 500, "y": before + random.random(1000), "client": list(range(1000)),
+            "before": ["?" if n % 4 == 0 else str(x) for n, x in enumerate(before)]}  # fmt: skip
+    report = compare_groups(rows, assignment="g", past="before")
+    assert report.first.gain > 0.2
+    assert report.warnings == (
+        "Clients of 250 rows have no number in before: they count as the others do on average.",
+    )
+
+
+def documents(searches: int) -> dict[str, list[Any]]:
+    """A row per document of a table of others: two documents for each search."""
+    return {
+        "search_id": [n // 2 for n in range(2 * searches)],
+        "document_id": ["d", "e"] * searches,
+        "rank": [1, 2] * searches,
+        "clicked": ["yes" if n % 3 == 0 else "no" for n in range(2 * searches)],
+        "policy": ["old" if n // 2 % 2 else "new" for n in range(2 * searches)],
+    }
+
+
+def test_searches_of_several_groups_do_not_count() -> None:
+    rows = documents(200)
+    rows["policy"][:20] = ["old", "new"] * 10
+    report = compare_groups(rows)
+    assert report.counts == {"read": 200, "compared": 190, "several groups": 10}
+    with pytest.raises(DataError, match=r"no row of the group 'x'.*several groups: 10"):
+        compare_groups(rows, pair=("old", "x"))
+
+
+def test_a_table_with_documents_needs_only_what_its_metrics_are_of() -> None:
+    report = compare_groups(documents(200))
+    named = ["click_rate", "abandonment", "clicks", "reciprocal_rank"]
+    assert [each.metric for each in report.results] == named
+    assert report.first.old == pytest.approx(2 / 3, abs=0.01)
+    with pytest.raises(DataError, match="no metric 'purchase_rate'"):
+        compare_groups(documents(200), metrics=["purchase_rate"])
+
+
+def test_a_ranking_is_not_compared_with_itself() -> None:
+    rows = {"search_id": list(range(60)), "team": ["new", "old"] * 30, "clicked": [1] * 60}
+    with pytest.raises(ArgumentError, match="'old' is both"):
+        compare_interleaved(rows, pair=("old", "old"))
+    with pytest.raises(ArgumentError, match="'new' is both"):
+        compare_groups({"g": ["new", "old"], "y": [1, 2]}, assignment="g", pair=("new", "new"))
+
+
+def test_a_slice_without_a_name_is_not_taken_for_all() -> None:
+    rows = {"search_id": list(range(400)), "team": ["new", "new", "old", "new"] * 100,
+            "clicked": [1] * 400, "country": ["", "de"] * 200}  # fmt: skip
+    report = compare_interleaved(rows, pair=("old", "new"), slices="country")
+    assert [each.slice_name for each in report.results] == ["", "de"]
+    assert len(require_online(report, ["preference > 0"])) == 1
+    assert report.warnings[-1].startswith("200 searches are in no slice")
+
+
+def test_more_abandonment_is_not_called_better() -> None:
+    rows = documents(4000)
+    rows["clicked"] = [
+        policy == "old" and n % 8 == 2 for n, policy in enumerate(rows["policy"])
+    ]  # fmt: skip
+    report = compare_groups(rows, metrics=["abandonment"], pair=("old", "new"))
+    assert report.verdict == "abandonment is higher with new than with old (4,000 searches)."
+    with pytest.raises(ArgumentError, match="less abandonment is better"):
+        require_online(report, ["new > old"])
+    assert [e.shown for e in require_online(report, ["abandonment < baseline"])] == [False]
+
+
+def test_requirements_have_the_intervals_of_the_report() -> None:
+    random = np.random.default_rng(0)
+    rows = {"g": ["a", "b"] * 500, "y": random.random(1000)}
+    report = compare_groups(rows, assignment="g", tuned=100_000)
+    (required,) = require_online(report, ["y > baseline"])
+    assert required.beyond == report.first.difference

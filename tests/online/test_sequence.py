@@ -164,3 +164,34 @@ def test_evidence_of_another_split_is_a_martingale() -> None:
             * sample_ratio_evidence((n - k, k), share) for k in range(n + 1)
         )  # fmt: skip
         assert total == pytest.approx(1.0)
+
+
+def test_a_preference_that_active_users_do_not_share_is_within_its_interval() -> None:
+    random = np.random.default_rng(0)
+    clients, missed = 3000, 0
+    for _ in range(100):
+        size = np.where(random.random(clients) < 0.1, 20, 1)
+        # The active prefer none.
+        won = np.where(size == 1, 1, 2 * random.binomial(size, 0.5) - size)
+        n, x = size.cumsum(), won.cumsum()
+        nn, nx, xx = ((part * other).cumsum() for part, other in
+                      ((size, size), (size, won), (won, won)))  # fmt: skip
+        for at in range(30, clients, 30):
+            total = ClientSums(at + 1, n[at], x[at], nn[at], nx[at], xx[at], n[at])
+            value = preference(total)
+            if not value.low <= 0.9 / 2.9 <= value.high:
+                missed += 1
+                break
+    assert missed <= 10
+
+
+@pytest.mark.parametrize("tuned", [0, -1, math.nan])
+def test_intervals_are_narrowest_at_some_number_of_searches(tuned: float) -> None:
+    with pytest.raises(ArgumentError, match="tuned is"):
+        widening(100, tuned=tuned)  # type: ignore[arg-type]
+
+
+def test_nothing_has_an_interval_without_ends() -> None:
+    value = difference(ClientSums(), ClientSums(100, 100, 50, 100, 50, 50))
+    assert math.isnan(value.value)
+    assert (value.low, value.high, value.decided) == (-math.inf, math.inf, False)

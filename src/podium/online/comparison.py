@@ -48,8 +48,8 @@ _LOG_METRICS = {
     "abandonment": "1 - max(clicked::INT)",
     "clicks": "sum(clicked::INT)",
     "reciprocal_rank": "coalesce(max(CASE WHEN clicked THEN 1.0 / rank END), 0)",
-    "add_to_cart_rate": "max(coalesce(add_to_cart, false)::INT)",
-    "purchase_rate": "max(coalesce(purchase, false)::INT)",
+    "add_to_cart_rate": "max(add_to_cart::INT)",
+    "purchase_rate": "max(purchase::INT)",
 }
 """What a log of clicks says of a search."""
 _NOT_METRICS = {"search_id", "time", "timestamp", "client", "query", "query_id", "policy", "team"}
@@ -123,6 +123,7 @@ class OnlineReport:
         counts: What became of the searches or rows: they add up to ``read``.
         level: How often all intervals over time hold, for each metric; those of slices hold
             together as often.
+        tuned: The number of searches at which intervals are narrowest.
         slices: The column that slices are of; empty for none.
         clients: Clients of the old and the new ranking; equal for interleaving.
         evidence: How much likelier another split of clients is than the planned one: from 1,000 on
@@ -141,6 +142,7 @@ class OnlineReport:
     course: tuple[Moment, ...]
     counts: Mapping[str, int]
     level: float
+    tuned: int
     slices: str = ""
     clients: tuple[int, int] = (0, 0)
     evidence: float = math.nan
@@ -161,13 +163,15 @@ class OnlineReport:
 
     @property
     def verdict(self) -> str:
-        """Who wins on the first metric, in a sentence."""
+        """Who wins, or who has the higher first metric, in a sentence."""
         value = self.first.difference
         units = f"{value.clients:,} {'clients' if self.by_client else 'searches'}"
         if self.is_broken:
             return f"The split of clients is not the planned one: nothing can be said ({units})."
         if value.decided:
             winner, loser = (self.new, self.old) if value.low > 0 else (self.old, self.new)
+            if self.kind == "A/B test":
+                return f"{self.first.metric} is higher with {winner} than with {loser} ({units})."
             return f"{winner} is ahead of {loser} ({self.first.metric}, {units})."
         if math.isinf(value.low):
             return f"There is too little to say anything yet ({units})."
@@ -328,7 +332,7 @@ def compare_interleaved(
     return OnlineReport(
         "interleaving", chosen or "", old, new, tuple(results),
         tuple(Moment(moment, value(arms)) for moment, arms in sums.course), counts, level,
-        slices or "", (total, total), by_client=by_client, novelty=_novelty(sums, value),
+        tuned, slices or "", (total, total), by_client=by_client, novelty=_novelty(sums, value),
         warnings=_doubts(by_client, sums, "searches", nameless, several), imported=data.imported,
     )  # fmt: skip
 
@@ -372,7 +376,7 @@ def compare_groups(
         ...         "client": list(range(1000))}
         >>> report = compare_groups(rows, assignment="group")
         >>> round(report.first.difference.value, 6), report.verdict
-        (0.2, 'b is ahead of a (click_rate, 1,000 clients).')
+        (0.2, 'click_rate is higher with b than with a (1,000 clients).')
     """
     if not 0 < share < 1:
         raise ArgumentError(f"share is {share}", hint="Give a number in (0, 1), such as 0.5.")
@@ -383,6 +387,7 @@ def compare_groups(
         is_log = {"search_id", "document_id", "rank", "clicked"} <= set(data.types)
         chosen = _metrics(data, metrics, {assignment, past, slices}, is_log=is_log)
         old, new = pair or _groups(data, assignment)
+        _require_two(old, new)
         by_client = "client" in data.types and _has_clients(data)
         if since is not None and not by_client:
             raise DataError("has no clients, whose past could be known", path=data.name)
@@ -401,9 +406,10 @@ def compare_groups(
         for relation in data.relations:
             _stage_rows(data, relation, assignment, chosen, past, slices, is_log=is_log)
             run(
-                f"""CREATE OR REPLACE VIEW judged AS SELECT *, CASE WHEN arm IS NULL THEN 'no group'
-                      WHEN arm NOT IN ({names}) THEN 'other group' WHEN {early}
-                      THEN 'before the comparison' WHEN ({early}) IS NULL THEN 'no time'
+                f"""CREATE OR REPLACE VIEW judged AS SELECT *, CASE WHEN {early}
+                      THEN 'before the comparison' WHEN several THEN 'several groups'
+                      WHEN arm IS NULL THEN 'no group' WHEN arm NOT IN ({names})
+                      THEN 'other group' WHEN ({early}) IS NULL THEN 'no time'
                       ELSE 'compared' END AS fate FROM staged"""
             )
             run("INSERT INTO fates SELECT fate, count(*) FROM judged GROUP BY 1")
@@ -429,15 +435,27 @@ def compare_groups(
         if start is not None or past is not None:
             _add_past(data, len(chosen), of_column=past is not None)
         sums = _all_sums(data, len(chosen), time, sliced=slices is not None)
-        ((mixed,),) = data.query(
-            "SELECT count(*) FROM (SELECT 1 FROM parts GROUP BY unit HAVING min(arm) < max(arm))"
+        # A client without a number for a metric is assigned, too.
+        ((mixed, *clients),) = data.query(
+            "SELECT count(*) FILTER (old AND new), count(*) FILTER (old), count(*) FILTER (new) "
+            "FROM (SELECT bool_or(arm = 'old') AS old, bool_or(arm = 'new') AS new FROM parts "
+            "GROUP BY unit)"
         )
+        pastless = 0
+        if past is not None:
+            ((pastless,),) = data.query(
+                "SELECT coalesce(sum(rows) FILTER (b0 IS NULL), 0) FROM before"
+            )
         nameless = 0
         if by_client:
             ((nameless,),) = data.query("SELECT count(*) FROM every WHERE client IS NULL")
     for arm, name in (("old", old), ("new", new)):
         if arm not in sums.whole:
-            raise DataError(f"has no row of the group {name!r} to compare", path=data.name)
+            detail = ", ".join(f"{fate}: {count:,}" for fate, count in counts.items())
+            raise DataError(
+                f"has no row of the group {name!r} to compare ({detail})", path=data.name,
+                hint="Check the names of the groups, and the times if --since is given.",
+            )  # fmt: skip
 
     def result(metric: int, name: str, arms: _Arms, level: float) -> OnlineResult:
         both = arms["old"][metric], arms["new"][metric]
@@ -456,8 +474,7 @@ def compare_groups(
         for name, arms, each in sums.with_levels(level)
         for at in numbers
     ]
-    clients = int(sums.whole["old"][0].clients), int(sums.whole["new"][0].clients)
-    evidence = sample_ratio_evidence(clients, share)
+    evidence = sample_ratio_evidence((clients[0], clients[1]), share)
 
     def value(arms: _Arms) -> OnlineInterval:
         empty = [ClientSums()]
@@ -477,6 +494,11 @@ def compare_groups(
             f"{mixed:,} clients are in both groups, and count in each: what they do in one may "
             "come from the other."
         )
+    if pastless:
+        warnings.append(
+            f"Clients of {pastless:,} rows have no number in {past}: they count as the others do "
+            "on average."
+        )
     for at, name in enumerate(chosen):
         missing = counts.get("compared", 0) - int(sum(sums.whole[a][at].size for a in sums.whole))
         if missing:
@@ -487,8 +509,8 @@ def compare_groups(
     return OnlineReport(
         "A/B test", "", old, new, tuple(results),
         tuple(Moment(moment, value(arms)) for moment, arms in sums.course), counts, level,
-        slices or "", clients, evidence, by_client, _novelty(sums, value), tuple(warnings),
-        data.imported,
+        tuned, slices or "", (clients[0], clients[1]), evidence, by_client, _novelty(sums, value),
+        tuple(warnings), data.imported,
     )  # fmt: skip
 
 
@@ -629,8 +651,10 @@ def _pair(data: _Source, pair: tuple[str, str] | None, experiment: str | None) -
                 f"has no experiment {experiment!r}", path=data.name,
                 hint=f"There are {', '.join(names[:10])}." if names else "None has a name.",
             )  # fmt: skip
-    if "team" in data.types and pair is not None:
-        _require_teams(data, pair)
+    if pair is not None:
+        _require_two(*pair)
+        if "team" in data.types:
+            _require_teams(data, pair)
     return pair or _teams(data, experiment)
 
 
@@ -750,6 +774,11 @@ def _flag(data: _Source, name: str) -> str:
     )
 
 
+def _require_two(old: str, new: str) -> None:
+    if old == new:
+        raise ArgumentError(f"{old!r} is both the old and the new one", hint="Name two.")
+
+
 def _groups(data: _Source, assignment: str) -> tuple[str, str]:
     names = [
         name
@@ -776,17 +805,20 @@ def _metrics(
         or kind.rstrip("0123456789") in ("INTEGER", "BIGINT", "SMALLINT", "TINYINT", "HUGEINT",
                                          "UINTEGER", "UBIGINT", "USMALLINT", "UTINYINT")
     ]  # fmt: skip
-    known = list(_LOG_METRICS) if is_log else [n for n in numeric if n not in _NOT_METRICS | others]
-    if is_log and not metrics:
-        known = [
-            name
-            for name in known
-            if name.removesuffix("_rate") not in ("add_to_cart", "purchase")
-            or data.query(f"SELECT 1 FROM every WHERE {name.removesuffix('_rate')} LIMIT 1")
-        ]
+    known = [n for n in numeric if n not in _NOT_METRICS | others]
+    if is_log:
+        absent = {
+            f"{action}_rate"
+            for action in _ACTIONS
+            if action not in data.types
+            or not (
+                metrics or data.query(f"SELECT 1 FROM every WHERE {_flag(data, action)} LIMIT 1")
+            )
+        }
+        known = [name for name in _LOG_METRICS if name not in absent]
     chosen = list(dict.fromkeys(metrics)) or known
     for name in chosen:
-        if name not in known and not (is_log and name in _LOG_METRICS):
+        if name not in known:
             raise DataError(
                 f"has no metric {name!r}", path=data.name,
                 hint=f"There are {', '.join(known)}." if known else "It has no column of numbers.",
@@ -803,12 +835,16 @@ def _stage_rows(
     """Create ``staged``: a row for each search or row, with the metrics that are numbers."""
     if is_log:
         values = ", ".join(f"{_LOG_METRICS[each]} AS x{at}" for at, each in enumerate(metrics))
+        flags = [f"{_flag(data, each)} AS {each}" for each in _ACTIONS if each in data.types]
+        search = "search_id, query" if "query" in data.types else "search_id"
         data.connection.execute(
             f"""CREATE OR REPLACE VIEW staged AS SELECT {data.first(assignment)} AS arm,
+                  coalesce(min({_name(assignment)}) < max({_name(assignment)}), false) AS several,
                   {_unit(data)} AS unit, {data.first(slices) if slices else "''"} AS slice,
                   min({data.moment}) AS moment,
                   {f"avg({_number(past)})" if past else "NULL"} AS past,
-                  {values} FROM {relation} GROUP BY search_id, query"""
+                  {values} FROM (SELECT * REPLACE ({", ".join(flags)}) FROM {relation})
+                GROUP BY {search}"""
         )
         return
     values = ", ".join(f"{_number(each)} AS x{at}" for at, each in enumerate(metrics))
@@ -817,6 +853,7 @@ def _stage_rows(
     )  # fmt: skip
     data.connection.execute(
         f"""CREATE OR REPLACE VIEW staged AS SELECT CAST({_name(assignment)} AS VARCHAR) AS arm,
+              false AS several,
               {_unit(data, search)} AS unit,
               {f"CAST({_name(slices)} AS VARCHAR)" if slices else "''"} AS slice,
               {data.moment} AS moment,
@@ -925,7 +962,7 @@ def _all_sums(data: _Source, metrics: int, time: _Time, *, sliced: bool) -> _Sum
         every = {
             str(k): v
             for k, v in _sums(data, metrics, "slice").items()
-            if k is not None and len(v) == len(whole)
+            if k and len(v) == len(whole)  # an empty name is that of all
         }
         order = sorted(every, key=lambda k: -sum(arm[0].size for arm in every[k].values()))
         slices = {name: every[name] for name in order[:_MOST_SLICES]}

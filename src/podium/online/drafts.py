@@ -76,11 +76,12 @@ def interleave(
             each ranking picks its best document that is left. What both would pick when a round
             begins belongs to neither. ``"probabilistic"`` (Hofmann et al.): a coin for each
             position, and documents drawn by rank; a click's credit is the difference of the
-            chances that one or the other ranking has placed the document. ``"balanced"``: the
-            rankings take turns, one coin says who begins, and a click is weighted by the difference
-            of the document's examination in the two rankings over its mean examination in the two
-            lists that the coin chooses from, with 1/r at rank r: the sum's expectation is the
-            difference of clicks that users who examine so would give the two rankings.
+            chances that one or the other ranking has placed the document, and nothing after one
+            has ended. ``"balanced"``: the rankings take turns, one coin says who begins, and a
+            click is weighted by the difference of the document's examination in the two rankings
+            over its mean examination in the two lists that the coin chooses from, with 1/r at rank
+            r: if all documents are shown, the sum's expectation is the difference of clicks that
+            users who examine so would give the two rankings. A shorter draft lacks the rest.
         random_state: The seed of the coins.
 
     Example:

@@ -102,7 +102,12 @@ def plan_online(
     if not x:
         raise DataError("has no clicks", hint="Plan from a log with clicks.")
     rate = x / n
-    variance = max(xx - 2 * rate * nx + rate**2 * nn, 0.0) / n
+    variance = (xx - 2 * rate * nx + rate**2 * nn) / n
+    if not variance > 1e-12 * rate**2:
+        raise DataError(
+            "has the same clicks in all searches: how much they vary is not known",
+            hint="Plan from a log that also has searches without a click.",
+        )
     if differs is None:
         differs = credited / interleaved if interleaved and credited else 0.2
     target = gain * rate

@@ -64,6 +64,11 @@ def require_online(report: OnlineReport, texts: Sequence[str]) -> list[OnlineReq
         names = None if winner is None else (winner[1], winner[2])
         if names in ((report.new, report.old), (report.old, report.new)):
             value = report.first.difference
+            if report.first.metric == "abandonment":
+                raise ArgumentError(
+                    f"{text.strip()!r}: less abandonment is better",
+                    hint="Write 'abandonment < baseline'.",
+                )
             ahead = value if names == (report.new, report.old) else _negative(value)
             shown = ahead.low > 0 and not report.is_broken
             results.append(OnlineRequirement(text.strip(), "", ahead, shown))
@@ -86,7 +91,7 @@ def require_online(report: OnlineReport, texts: Sequence[str]) -> list[OnlineReq
                 continue
             if parts.value and parts.value != result.slice_name:
                 continue
-            beyond = _beyond(result, parts, report.level)
+            beyond = _beyond(result, parts, report)
             shown = beyond.low > 0 and not report.is_broken
             results.append(OnlineRequirement(text.strip(), result.slice_name, beyond, shown))
         if not results or results[-1].text != text.strip():
@@ -94,7 +99,7 @@ def require_online(report: OnlineReport, texts: Sequence[str]) -> list[OnlineReq
     return results
 
 
-def _beyond(result: OnlineResult, parts: RequirementText, level: float) -> OnlineInterval:
+def _beyond(result: OnlineResult, parts: RequirementText, report: OnlineReport) -> OnlineInterval:
     if result.metric == PREFERENCE:
         value = result.difference
         value = replace(
@@ -102,7 +107,10 @@ def _beyond(result: OnlineResult, parts: RequirementText, level: float) -> Onlin
             high=value.high - parts.offset,
         )  # fmt: skip
     else:
-        value = difference(*result.sums, factor=parts.factor, offset=parts.offset, level=level)
+        value = difference(
+            *result.sums, factor=parts.factor, offset=parts.offset, level=report.level,
+            tuned=report.tuned,
+        )  # fmt: skip
     return _negative(value) if parts.relation.startswith("<") else value
 
 
@@ -170,7 +178,9 @@ def online_document(
         interval += f", {number(first.low, '+')} to {number(first.high, '+')} at every look"
     headings, rows = result_table(report)
     sections = [
-        ReportSection("Verdict", (report.verdict, f"{interval}."), bullets=report.warnings),
+        ReportSection(
+            "Verdict", (report.verdict, f"{interval}.", _meaning(report)), bullets=report.warnings
+        ),
         ReportSection("Results", headings=headings, rows=tuple(rows)),
     ]
     if requirements:
@@ -202,6 +212,17 @@ def online_document(
         ),
     ]  # fmt: skip
     return ReportDocument(f"{report.new} against {report.old}", tuple(sections))
+
+
+def _meaning(report: OnlineReport) -> str:
+    """Return what the first difference is, in a sentence."""
+    if report.kind == "A/B test":
+        return f"It is the mean of a row with {report.new} minus that of a row with {report.old}."
+    if report.experiment.startswith("balanced"):
+        return (
+            f"It is the clicks per search that {report.new} would get beyond those of {report.old}."
+        )
+    return f"It is the share of searches that {report.new} wins minus the share of {report.old}."
 
 
 def requirement_rows(requirements: Iterable[OnlineRequirement]) -> list[tuple[str, ...]]:

@@ -155,6 +155,8 @@ def widening(searches: float, *, level: float = LEVEL, tuned: int = TUNED) -> fl
     """
     if not 0 < level < 1:
         raise ArgumentError(f"level is {level}", hint="Give a number in (0, 1), such as 0.95.")
+    if not 0 < tuned < math.inf:
+        raise ArgumentError(f"tuned is {tuned}", hint="Give a number of searches, such as 1000.")
     alpha = 1 - level
     spread = tuned / (-2 * math.log(alpha) + math.log(1 - 2 * math.log(alpha)))
     return math.sqrt((searches + spread) / searches * math.log1p(searches / spread)
@@ -165,14 +167,15 @@ def preference(sums: ClientSums, *, level: float = LEVEL, tuned: int = TUNED) ->
     """Return by how much the new ranking of interleaved searches is preferred, at any time.
 
     The deviation is that of users who prefer none, which holds even where nearly all searches have
-    the same winner.
+    the same winner, or that around the preference if it is larger, as where active users prefer
+    otherwise than the rest.
 
     Example:
         >>> result = preference(ClientSums(100, 100, 60, 100, 60, 100, 100))
         >>> result.value, round(result.low, 2), result.decided
         (0.6, 0.21, True)
     """
-    deviation = math.sqrt(sums.variance(0.0))
+    deviation = math.sqrt(max(sums.variance(center) for center in (0.0, sums.ratio)))
     return _interval(sums.ratio, deviation, sums.size, sums.clients >= LEAST, sums, level, tuned)
 
 
@@ -238,12 +241,11 @@ def _interval(
     value: float, deviation: float, size: float, enough: bool, sums: ClientSums, level: float,
     tuned: int,
 ) -> OnlineInterval:  # fmt: skip
-    half = math.inf
+    low, high = -math.inf, math.inf
     if enough and math.isfinite(deviation):
         half = deviation * widening(size, level=level, tuned=tuned)
-    return OnlineInterval(
-        value, value - half, value + half, deviation, int(size), int(sums.clients)
-    )
+        low, high = value - half, value + half
+    return OnlineInterval(value, low, high, deviation, int(size), int(sums.clients))
 
 
 def without_past(old: ClientSums, new: ClientSums) -> tuple[ClientSums, ClientSums]:
