@@ -91,8 +91,7 @@ def test_errors_exit_with_2(arguments: tuple[str, ...], message: str) -> None:
     assert done.stderr.count(b"\n") == 1
 
 
-def test_without_requirements_errors_exit_with_1() -> None:
-    assert podium("compare", "truth.qrels", "weak.run", "missing.run").returncode == 1
+def test_levels_and_looks_need_requirements() -> None:
     for option in (("--look", "2/5"), ("--level", "0.01")):
         message = fail("compare", "truth.qrels", "weak.run", "strong.run", *option)
         assert "Give --require" in message
