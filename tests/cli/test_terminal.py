@@ -113,9 +113,7 @@ def test_completion() -> None:
         ("verify", "absent"),
     ],
 )
-def test_a_missing_file_ends_every_command_with_the_same_status(
-    folder: Path, command: tuple[str, ...]
-) -> None:
+def test_a_missing_file_ends_every_command_with_the_same_status(command: tuple[str, ...]) -> None:
     assert "absent" in fail(*command)
 
 
