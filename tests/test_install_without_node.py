@@ -82,7 +82,7 @@ def test_the_library_works_and_the_studio_names_a_command(
         text=True,
         timeout=300,
     )
-    assert studio.returncode == 1
+    assert studio.returncode == 2
     assert "python -m pip install --force-reinstall --no-deps ." in studio.stderr
 
 

@@ -98,7 +98,7 @@ def fail(*arguments: object, stdin: bytes = b"") -> str:
     """Run the command, expect an error in one line, and return the line."""
     done = podium(*arguments, stdin=stdin)
     message = done.stderr.decode()
-    assert (done.returncode, done.stdout) == (1, b""), message
+    assert (done.returncode, done.stdout) == (2, b""), message
     assert message.startswith("Error: ")
     assert message.endswith("\n")
     assert message.count("\n") == 1

@@ -88,7 +88,7 @@ def test_a_changed_file_alone_ends_with_status_1() -> None:
 def test_queries_are_compared_with_an_engine_and_definitions() -> None:
     run("export", "ranker.podium", "--to", "vespa", "-o", "queried")
     done = podium("verify", "queried", "--queries", "q.tsv")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "--queries needs URL and --definitions" in " ".join(done.stderr.decode().split())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -66,6 +67,29 @@ def test_margin_under_requirements(files):
     lists = (files / "bm25.run", files / "dense.run", "-o", files / "fused.run")
     assert "no list 'margin'" in fail("hybrid", "rank", toml, *lists)
     succeed("hybrid", "rank", toml, *lists, "--column", f"margin={files / 'catalogue.csv'}")
+
+
+def test_a_list_of_few_judged_documents_is_named_in_every_form(files):
+    lines = (files / "dense.run").read_text().splitlines()
+    # Nine documents of ten have ids that no judgments have, and one query is ordered by its file.
+    words = [line.split() for line in lines]
+    for at, word in enumerate(words):
+        word[2] = word[2] if at % 10 == 0 else f"other-{word[2]}"
+        if word[0] == words[0][0]:
+            word[3] = str(1000 - int(word[3]))
+    (files / "poor.run").write_text("\n".join(map(" ".join, words)))
+    lists = (files / "bm25.run", files / "poor.run", "--folds", 3)
+    margin = ("--column", f"margin={files / 'catalogue.csv'}", "--maximize", "mean(margin)@5")
+    for options in ((), (*margin, "--require", "nDCG@10 >= baseline - 90%")):
+        report = [files / name for name in ("report.md", "report.html", "report.json")]
+        outputs = [part for path in report for part in ("-o", path)]
+        command = ("hybrid", "tune", files / "judged.qrels", *lists, *options)
+        printed = podium(*command, *outputs).stderr.decode()
+        printed_json = podium(*command, "--json").stdout.decode()
+        for text in (printed, printed_json, *(path.read_text() for path in report)):
+            assert re.search(r"poor: \d+ % of the first 10 documents are judged", text)
+            assert "poor: the ranks of 1 of 30 queries contradict the scores" in text
+            assert "bm25: " not in text
 
 
 def test_weights_per_query(files):

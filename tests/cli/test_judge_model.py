@@ -99,12 +99,12 @@ def test_a_budget_ends_it_and_a_larger_one_goes_on(tmp_path, candidates, model, 
         "--connections", 1, "--export", tmp_path / "some.qrels",
     )  # fmt: skip
     done = podium(*command, "--max-requests", 5)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "the budget of 5 requests is spent" in done.stderr.decode()
     assert len(server.requests) == 5
     assert len(labels(tmp_path / "some.qrels")) == 5
     done = podium(*command, "--max-requests", 6)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert len(server.requests) == 6  # what was asked before counts
     done = podium(*command, "--max-requests", 7)
     assert done.returncode == 0, done.stderr
@@ -121,7 +121,7 @@ def test_an_export_without_answers_names_the_endpoints_error(
         "judge", f"{tmp_path}/all/", "--from", candidates, "--model", model, "--rubric", rubric,
         "--connections", 1, "--export", tmp_path / "none.qrels",
     )  # fmt: skip
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "answered 302: elsewhere" in done.stderr.decode().splitlines()[-1]
 
 
@@ -161,6 +161,6 @@ def test_requests_without_an_answer_count_in_later_runs(tmp_path, candidates, mo
         "--max-requests", 3,
     )  # fmt: skip
     for _ in range(3):
-        assert podium(*command).returncode == 1
+        assert podium(*command).returncode == 2
     assert len(server.requests) == 3
     assert "the budget of 3 requests is spent" in podium(*command).stderr.decode()

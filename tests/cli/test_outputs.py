@@ -154,7 +154,7 @@ def test_standard_input_from_the_file_to_write() -> None:
     words = [str(PODIUM), "convert", "-", "data", "--from", "letor", "--to", "csv"]
     with Path("data").open("rb") as source:
         ended = subprocess.run(words, stdin=source, capture_output=True, text=True)
-    assert (ended.returncode, REFUSED in ended.stderr) == (1, True), ended.stderr
+    assert (ended.returncode, REFUSED in ended.stderr) == (2, True), ended.stderr
     assert Path("data").read_bytes() == before
 
 

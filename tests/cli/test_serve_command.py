@@ -34,7 +34,7 @@ from tests.serving.service import linear
 def test_mistakes_are_named(tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     done = podium("serve", *arguments)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert message in " ".join(done.stderr.decode().split())
 
 
@@ -45,7 +45,7 @@ def test_a_port_that_is_taken_is_named(tmp_path):
         taken.bind(("127.0.0.1", port))
         taken.listen()
         done = podium("serve", tmp_path / "a.podium", "--port", port)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert f"127.0.0.1:{port} cannot be listened at" in done.stderr.decode()
 
 

@@ -99,12 +99,30 @@ def test_completion() -> None:
     assert b"--per-query" in done.stdout
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("evaluate", "absent.qrels", "absent.run"),
+        ("compare", "absent.qrels", "absent.run", "absent.run"),
+        ("compare", "absent.qrels", "absent.run", "absent.run", "--require", "AP > baseline"),
+        ("plan", "absent.qrels", "absent.run", "absent.run"),
+        ("hybrid", "tune", "absent.qrels", "a=absent.run", "b=absent.run"),
+        ("online", "report", "absent.parquet"),
+        ("describe", "absent.txt"),
+        ("train", "absent.txt", "out.podium"),
+        ("verify", "absent"),
+    ],
+)
+def test_a_missing_file_ends_every_command_with_the_same_status(command: tuple[str, ...]) -> None:
+    assert "absent" in fail(*command)
+
+
 def test_an_error_that_was_not_expected_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("raise KeyError('missing\\nkey')\n")
     environment = os.environ | {"PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
     command = [str(PODIUM), "--use", "broken", "describe", "x.txt"]
     done = subprocess.run(command, capture_output=True, env=environment, timeout=300)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr.startswith(b"Error: KeyError: ")
     assert done.stderr.count(b"\n") == 1
     environment["PODIUM_TRACEBACK"] = "1"

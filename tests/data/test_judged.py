@@ -1,5 +1,6 @@
 """Judgments, rankings and preferences: making them, and joining by id against dictionaries."""
 
+import io
 from itertools import pairwise
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.data import Judgments, Rankings
+from podium.data import Judgments, Rankings, read_run
 from podium.data.ids import match_rows, query_keys
 from podium.data.preferences import PreferenceLevels, Preferences
 from podium.errors import DataError
@@ -209,3 +210,32 @@ def test_integers_that_would_be_tied_as_floats_are_refused() -> None:
         Rankings.from_columns(*columns, np.array([-(2**60) - 1, 0]))
     exact = Rankings.from_columns(*columns, [2**60, 2**53 - 1])
     assert exact.scores.tolist() == [float(2**60), float(2**53 - 1)]
+
+
+ranked = st.tuples(st.sampled_from("pq"), st.integers(0, 3), st.integers(0, 3))
+
+
+@given(st.lists(ranked, min_size=1, max_size=8))
+def test_queries_are_contradicted_if_a_worse_rank_has_the_larger_score(
+    rows: list[tuple[str, int, int]],
+) -> None:
+    queries, ranks, scores = zip(*rows, strict=True)
+    names = [str(row) for row in range(len(rows))]
+    run = Rankings.from_columns(queries, names, scores, ranks=np.array(ranks, np.float64))
+    expected = {
+        query
+        for query, rank, score in rows
+        for other, other_rank, other_score in rows
+        if query == other and rank > other_rank and score > other_score
+    }
+    found = [] if run.contradicted is None else run.contradicted.to_pylist()
+    assert sorted(found) == sorted(expected)
+
+
+def test_ranks_of_a_file_are_compared_whatever_their_order_and_ignored_if_not_numbers() -> None:
+    lines = [b"q Q0 a 2 1 x", b"q Q0 b 10 3 x", b"p Q0 a 1 2 x", b"p Q0 b 02 1 x"]
+    for kept, expected in ((lines, ["q"]), (lines[::-1], ["q"]), (lines[2:], None)):
+        run = read_run(io.BytesIO(b"\n".join(kept) + b"\n"))
+        assert (run.contradicted and run.contradicted.to_pylist()) == expected
+    other = b"\n".join(lines).replace(b" 02 ", b" 2nd ") + b"\n"
+    assert read_run(io.BytesIO(other)).contradicted is None

@@ -296,6 +296,6 @@ def test_the_commands_refuse_targets_without_a_running_engine_before_they_write(
     done = podium(
         "export", tmp_path / "trees.podium", "--to", "onnx", "-o", folder, "--put", "http://x"
     )
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "is not put into a running engine" in " ".join(done.stderr.decode().split())
     assert not folder.exists()

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import podium
+from podium.data import read_run
 from podium.data.preferences import Preferences
 from podium.errors import CoverageWarning, DataError
-from podium.measures import compare
+from podium.measures import Conventions, P, compare, nDCG
 from podium.measures.comparison.formats import as_json, as_markdown
 from podium.measures.comparison.html import as_html
 from podium.measures.coverage import RunCoverage
@@ -80,18 +81,79 @@ def test_every_report_says_what_is_not_there(mistake: str, tmp_path: Path) -> No
         assert sentence in text
     assert any(sentence in each for each in json.loads(as_json(compared))["warnings"])
 
-    qrels, old, new = (tmp_path / name for name in ("q.qrels", "old.run", "new.run"))
-    qrels.write_text("".join(f"{q} 0 {d} {g}\n" for q in TRUTH for d, g in TRUTH[q].items()))
-    for path, ranked in ((old, GOOD), (new, wrong)):
-        path.write_text(
-            "".join(f"{q} Q0 {d} 0 {s} {path.stem}\n" for q in ranked for d, s in ranked[q].items())
-        )
+    qrels, old, new = written(tmp_path, GOOD, wrong)
     for command in (["evaluate", qrels, new], ["compare", qrels, old, new]):
         piped = run_podium(*command)
         assert sentence in piped.stderr.decode()
         assert "answered" in piped.stdout.decode()
         printed = run_podium(*command, "--json").stdout.decode()
         assert any(sentence in each for each in _warnings(printed))
+
+
+@pytest.mark.filterwarnings("always::podium.errors.CoverageWarning")
+def test_every_report_says_that_no_label_reaches_a_grade(tmp_path: Path) -> None:
+    sentence = "none of the 240 judged documents has a label of 9 or more; the largest is 2."
+    for measures in (["P(rel=9)@5"], ["nDCG@10", "RR(rel=9)", "P(rel=9)@5"]):
+        with pytest.warns(CoverageWarning, match=sentence) as seen:
+            result = podium.evaluate(measures, TRUTH, GOOD)
+        assert len(seen) == 1
+        assert result.coverage is not None
+        assert result.coverage.label_warnings([P(rel=2) @ 5, nDCG @ 10], result.conventions) == []
+    with pytest.warns(CoverageWarning, match=f"RR: {sentence}"):
+        podium.evaluate("RR", TRUTH, GOOD, conventions=Conventions(relevant_from=9.0))
+    with pytest.warns(CoverageWarning, match=sentence):
+        compared = compare("RR(rel=9)", TRUTH, {"old": GOOD, "new": GOOD})
+    for text in (str(compared), as_markdown(compared), as_html(compared)):
+        assert text.count(sentence) == 1
+    assert sentence in json.loads(as_json(compared))["warnings"][0]
+
+    qrels, old, new = written(tmp_path, GOOD, GOOD)
+    for command in (["evaluate", qrels, old, new], ["compare", qrels, old, new]):
+        for options in (["-m", "RR(rel=9)"], ["-m", "RR(rel=9)", "--json"]):
+            done = run_podium(*command, *options)
+            piped = done.stdout if "--json" in options else done.stderr
+            assert sentence in piped.decode()
+    assert sentence in run_podium("evaluate", qrels, old, "-l", 9, "--trec").stderr.decode()
+
+
+@pytest.mark.filterwarnings("always::podium.errors.CoverageWarning")
+def test_every_report_counts_queries_whose_ranks_contradict_their_scores(tmp_path: Path) -> None:
+    qrels, old, new = written(tmp_path, GOOD, GOOD)
+    lines = [line.split() for line in new.read_text().splitlines()]
+    for line in lines:
+        if line[0] in ("q3", "q4"):  # numbered in the order of the file, not that of the scores
+            line[3] = line[2][1:]
+    new.write_text("\n".join(map(" ".join, lines)))
+    sentence = "the ranks of 2 of 20 queries contradict the scores, which count."
+    with pytest.warns(CoverageWarning, match=sentence):
+        result = podium.evaluate("RR", str(qrels), str(new))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        podium.evaluate("RR", str(qrels), str(old))
+        kept = [each for each in QUERIES if each not in ("q3", "q4")]
+        podium.evaluate("RR", {each: TRUTH[each] for each in kept}, read_run(new))
+        podium.evaluate("RR", {each: TRUTH[each] for each in kept}, read_run(new).select(kept))
+    assert result.coverage is not None
+    assert result.coverage.contradicted == 2
+    compared = compare("RR", str(qrels), {"old": str(old), "new": str(new)})
+    for text in (str(compared), as_markdown(compared), as_html(compared), as_json(compared)):
+        assert f"new: {sentence}" in text
+    for command in (["evaluate", qrels, new], ["compare", qrels, old, new]):
+        assert sentence in run_podium(*command).stderr.decode()
+        assert sentence in run_podium(*command, "--json").stdout.decode()
+    described = run_podium("describe", new, "--format", "run").stdout.decode()
+    assert "queries whose ranks contradict the scores\t2" in described
+
+
+def written(folder: Path, *runs: Run) -> list[Path]:
+    """Write the judgments, and runs called old and new."""
+    paths = [folder / name for name in ("q.qrels", "old.run", "new.run")]
+    paths[0].write_text("".join(f"{q} 0 {d} {g}\n" for q in TRUTH for d, g in TRUTH[q].items()))
+    for path, ranked in zip(paths[1:], runs, strict=True):
+        path.write_text(
+            "".join(f"{q} Q0 {d} 0 {s} {path.stem}\n" for q in ranked for d, s in ranked[q].items())
+        )
+    return paths
 
 
 def _warnings(printed: str) -> list[str]:
@@ -106,7 +168,9 @@ def test_nothing_is_said_of_runs_that_fit() -> None:
         # Relevant documents alone were judged, as in MS MARCO: most of a run is not.
         positives = {query: {"D1": 1} for query in QUERIES}
         podium.evaluate("RR@10", positives, GOOD)
-    assert result.coverage == RunCoverage(20, 20, 0, 10, 200, 200, only_relevant=False)
+    assert result.coverage == RunCoverage(
+        20, 20, 0, 10, 200, 200, only_relevant=False, documents=240, largest=2.0
+    )
 
 
 def test_counts_of_first_documents_are_those_of_brute_force() -> None:

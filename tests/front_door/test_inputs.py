@@ -225,6 +225,19 @@ def test_refuses(source: Any, message: str) -> None:
         podium.evaluate("RR", source, RUN)
 
 
+@pytest.mark.parametrize("ending", ["csv", "qrels"])
+def test_a_document_twice_in_a_file_is_refused_with_its_name(tmp_path: Path, ending: str) -> None:
+    rows = {"csv": "query_id,document_id,score,label\nq,a,1,1\nq,a,2,2\n", "qrels": "q 0 a 1\n" * 2}
+    file = tmp_path / f"judged.{ending}"
+    file.write_text(rows[ending])
+    problem = f"judged.{ending}: document 'a' is listed twice in query 'q'"
+    with pytest.raises(podium.DataError, match=problem):
+        podium.evaluate("RR", str(file), RUN)
+    if ending == "csv":
+        with pytest.raises(podium.DataError, match=problem):
+            podium.evaluate("RR", {"q": {"a": 1}}, str(file))
+
+
 def test_a_document_twice_is_refused() -> None:
     twice = [ir_measures.Qrel("q", "a", 1), ir_measures.Qrel("q", "a", 0)]
     with pytest.raises(podium.DataError, match="'a' is listed twice in query 'q'"):

@@ -96,7 +96,7 @@ def test_nothing_judged_is_not_exported(tmp_path, candidates):
     session, labels = tmp_path / "s.jsonl", tmp_path / "labels.qrels"
     for arguments, keys in (("--from", candidates), "q"), ((), "auq"):  # nothing, or taken back
         done = run("judge", session, *arguments, "--export", labels, keys=keys)
-        assert done.returncode == 1
+        assert done.returncode == 2
         assert "nothing has been judged yet" in done.stderr
         assert not labels.exists()
     assert run("judge", session, "--export", labels, keys="aq").returncode == 0
@@ -124,7 +124,7 @@ def test_scores_make_a_prior_ranking(tmp_path, candidates):
 def test_mistakes_are_reported(tmp_path, candidates, arguments, problem):
     given = [candidates if argument == "CANDIDATES" else argument for argument in arguments]
     done = run("judge", tmp_path / "s.jsonl", *given)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert problem in done.stderr
     assert not (tmp_path / "s.jsonl").exists()
 
@@ -133,7 +133,7 @@ def test_what_a_session_was_started_with_stays(tmp_path, candidates):
     session = tmp_path / "s.jsonl"
     assert run("judge", session, "--from", candidates, "--k", 2, keys="q").returncode == 0
     done = run("judge", session, "--k", 3, keys="q")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "was started with k 2, not 3" in " ".join(done.stderr.split())
     assert run("judge", session, "--k", 2, keys="q").returncode == 0
 

@@ -196,6 +196,8 @@ def test_losses_are_read_from_text(text: str, expected: Loss) -> None:
     ("text", "message"),
     [
         ("ListMLe(k=3)", "Did you mean: ListMLE"),
+        ("lambdrank", r"Did you mean: LambdaRank \(LambdaLoss\)"),
+        ("lamdaMART", r"Did you mean: LambdaMART \(LambdaLoss\)"),
         ("Nothing", "Choose: .*ListMLE"),
         ("ListMLE(m=3)", "unexpected keyword argument 'm'"),
         ("ListMLE(k=)", "Write it like"),

@@ -84,6 +84,20 @@ def test_other_numbers_are_refused(arguments: dict[str, float]) -> None:
         )
 
 
+def test_a_difference_that_no_values_of_the_measure_have_is_refused() -> None:
+    truth = {query: {"a": 3, "b": 0} for query in "pqr"}
+    old = {query: {"b": 2.0, "a": 1.0} for query in truth}
+    new = old | {"p": {"a": 2.0, "b": 1.0}}
+    comparison = compare(["RR", "DCG@1"], truth, {"old": old, "new": new})
+    assert len(plan_queries(comparison, difference=1.0)) == 2
+    with pytest.raises(ArgumentError, match=r"is 1.01, and no two values of RR .* 1 apart.* 0\.05"):
+        plan_queries(comparison, difference=1.01)
+    gains = compare("DCG@1", truth, {"old": old, "new": new})
+    assert len(plan_queries(gains, difference=5.0)) == 1
+    with pytest.raises(ArgumentError, match=r"DCG@1 are more than 7 apart"):
+        plan_queries(gains, difference=7.5)
+
+
 def test_simulated_comparisons_have_the_power_that_was_planned() -> None:
     needed = queries_needed(0.03, 0.2, power=0.8)
     random = np.random.default_rng(5)

@@ -19,7 +19,8 @@ from podium.errors import ArgumentError, DataError
 from podium.measures import TopKLoss, compare, nDCG, require
 from podium.measures.comparison.decision import Look, Requirement
 from podium.measures.comparison.details import Details
-from podium.measures.comparison.formats import as_json
+from podium.measures.comparison.formats import as_json, as_markdown
+from podium.measures.comparison.html import as_html
 from podium.measures.comparison.one_sided import MeanTest, mean_above, queries_to_show
 from podium.measures.comparison.statistics import holm
 from podium.measures.evaluation import ByMeasure
@@ -229,8 +230,8 @@ def test_what_is_missing_is_a_number_of_queries() -> None:
     assert result.needed > 30
     assert result.unseen >= 0.05
     assert result.missing == (
-        "cannot be decided with 30 queries, as losses beyond the bound may be in none of them; "
-        f"about {result.needed:,} are needed"
+        "cannot be decided with 30 queries: so few may lack the rare bad ones that would bring the "
+        f"mean to the bound; about {result.needed:,} are needed"
     )
     gains = 0.12 + 0.45 * np.tile([1.0, -1.0], 15)
     table = np.column_stack([np.full(30, 0.5), 0.5 + gains])
@@ -305,8 +306,18 @@ def test_most_queries_without_a_judged_document_show_nothing() -> None:
     by_kind = {each.slice_name: each for each in results(6, "RR > baseline in each kind")}
     assert by_kind["kind=odd"].uncovered
     assert not by_kind["kind=even"].uncovered
-    # Where only relevant documents were judged, such a query is one without a hit.
-    assert results(7, wish, {query: {"a": 1} for query in truth})[0].shown
+    # Where only relevant documents were judged, such a query may be one without a hit.
+    relevant = {query: {"a": 1} for query in truth}
+    assert results(7, wish, relevant)[0].shown
+    for unknown, said in ((11, True), (7, True), (6, False)):
+        old = {query: {"x": 1.0} if query in names[:unknown] else good[query] for query in truth}
+        comparison = compare("RR", relevant, {"old": old, "new": good})
+        decision = require(comparison, "RR > baseline", "RR >= 0.4")
+        assert decision.shown
+        sentence = f"old has no judged document among the first for {unknown} of 12 queries, and "
+        assert [each.startswith(sentence) for each in decision.warnings()] == [True] * said
+        for write in (as_markdown, as_json, as_html):
+            assert ("cannot be known" in write(comparison, Details(decision))) == said
 
 
 @pytest.mark.parametrize("queries", [5, 10, 20, 50, 200])

@@ -86,7 +86,7 @@ def test_files_of_every_kind(studio, tmp_path):
     gold.write_text(json.dumps({"query_id": "q1", "left": "a", "right": "b", "outcome": 1}))
     project = studio.create_project("Shoes", k=1)
     assert project.import_runs([run], documents, queries, depth=2)["added"] == 1
-    assert project.import_gold(gold) == {"gold": 1}
+    assert project.import_gold(gold) == {"gold": 1, "gold_contradicting": 0}
     with pytest.raises(StudioError, match="is not JSON"):
         project.import_candidates(run)
     with pytest.raises(StudioError, match="may not call"):

@@ -37,7 +37,7 @@ def released(tmp_path):
 
 def test_servers_refuse_it_in_one_sentence(released):
     refused = podium("studio", "serve", "--database", released)
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert refused.stderr.decode().splitlines() == [
         "Error: the database's tables are at revision 0008, not 0010. "
         "Run podium studio migrate first, or add --migrate."

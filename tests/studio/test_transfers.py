@@ -236,7 +236,12 @@ def test_gold_pairs(engine, address):
     project = make_project(engine, [ann], queries=1, items=3)
     pair = {"query_id": "q0", "left": "d02", "right": "d00", "outcome": "right"}
     with program(engine, address, ann) as client:
-        assert send(client, project, "gold", gold=lines(pair, pair))["result"] == {"gold": 1}
+        reversed_pair = {**pair, "left": "d00", "right": "d02"}  # d02 is better
+        done = send(client, project, "gold", gold=lines(pair, pair))
+        assert done["result"] == {"gold": 1, "gold_contradicting": 0}
+        given = lines(reversed_pair, {**reversed_pair, "outcome": "left"}, {**pair, "outcome": 0})
+        done = send(client, project, "gold", gold=given)
+        assert done["result"] == {"gold": 0, "gold_contradicting": 2}
         for wrong in (
             {**pair, "left": "x"},
             {**pair, "query_id": "q\0"},

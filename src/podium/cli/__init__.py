@@ -225,6 +225,6 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line; an error is one line, not a traceback."""
-    with one_line_errors(1):
+    """Run the command line; an error is one line, not a traceback, and ends with status 2."""
+    with one_line_errors():
         app()

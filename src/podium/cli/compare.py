@@ -19,7 +19,6 @@ from podium.cli.evaluate import (
     read_systems,
     resolved,
 )
-from podium.cli.failing import one_line_errors
 from podium.cli.options import JsonOutput
 from podium.cli.outputs import require_other_file
 from podium.cli.powered import MachineLabels, print_powered
@@ -104,30 +103,28 @@ def compare_command(
 
     A result is coherent if other sensible gains and discounts of DCG agree with it.
     """
-    # Where the exit status is a decision, an error must not look like one.
-    with one_line_errors(2 if require else 1):
-        _compare(
-            truth,
-            runs,
-            measures or [],
-            [Requirement.parse(text) for text in require or []],
-            output or [],
-            _Asked(
-                conventions,
-                judged_only,
-                test,
-                seed,
-                slices,
-                topics,
-                documents,
-                level,
-                look,
-                machine,
-                score_column,
-            ),
-            reading,
-            as_json_output=as_json_output,
-        )
+    _compare(
+        truth,
+        runs,
+        measures or [],
+        [Requirement.parse(text) for text in require or []],
+        output or [],
+        _Asked(
+            conventions,
+            judged_only,
+            test,
+            seed,
+            slices,
+            topics,
+            documents,
+            level,
+            look,
+            machine,
+            score_column,
+        ),
+        reading,
+        as_json_output=as_json_output,
+    )
 
 
 @dataclass(frozen=True)

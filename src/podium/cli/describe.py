@@ -15,6 +15,7 @@ from podium.cli.reading import Reading, reads_data
 from podium.data.conversion import dataset_blocks, read_all
 from podium.data.dataset import Dataset
 from podium.data.description import Description, describe
+from podium.data.judged import Rankings
 from podium.data.query_rows import QueryRows
 from podium.errors import DataError
 
@@ -58,13 +59,16 @@ def describe_command(
 
 def _counts(content: Any) -> dict[str, int | float]:
     if isinstance(content, QueryRows) and len(content):
-        return {
+        counts = {
             "queries": len(content),
             "rows": content.rows,
             "fewest rows per query": int(content.sizes.min()),
             "mean rows per query": round(float(content.sizes.mean()), 2),
             "most rows per query": int(content.sizes.max()),
         }
+        if isinstance(content, Rankings) and content.contradicted is not None:
+            counts["queries whose ranks contradict the scores"] = len(content.contradicted)
+        return counts
     sizes = [] if isinstance(content, QueryRows) else [len(entry.candidates) for entry in content]
     if not sizes:
         raise DataError("has no queries", hint="Is it the right file?")

@@ -332,7 +332,10 @@ def _as_json(evaluation: Evaluation, per_query: bool) -> dict[str, Any]:
     }
     if evaluation.coverage is not None:
         content["coverage"] = evaluation.coverage.to_json()
-        content["warnings"] = evaluation.coverage.warnings(evaluation.conventions)
+        content["warnings"] = [
+            *evaluation.coverage.warnings(evaluation.conventions),
+            *evaluation.coverage.label_warnings(evaluation.values, evaluation.conventions),
+        ]
     if per_query:
         content["values"] = {
             repr(measure): dict(

@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import typer
 from rich.console import Console
@@ -19,6 +19,8 @@ from podium.errors import PodiumError
 
 _TRACEBACK = "PODIUM_TRACEBACK"
 """Environment variable that shows where an error that Podium did not expect comes from."""
+_ERROR: Final = 2
+"""Exit status of every error, of usage or of data: 1 means that something asked for is not so."""
 _OPTIONS: tuple[tuple[str, str], ...] = (
     (r"Name the right column with rename=\{'its name': 'query_id'\}", "Name it: --query-column"),
     (r"Name the right column with rename=\{'its name': 'label'\}", "Name it: --label-column"),
@@ -80,8 +82,8 @@ printed_warnings: list[str] = []
 
 
 @contextmanager
-def one_line_errors(status: int) -> Iterator[None]:
-    """Turn errors inside into one line and an exit status, and warnings into lines of their own."""
+def one_line_errors() -> Iterator[None]:
+    """Turn errors inside into one line and exit status 2, and warnings into lines of their own."""
     printed_warnings.clear()
     try:
         with warnings.catch_warnings():
@@ -90,20 +92,16 @@ def one_line_errors(status: int) -> Iterator[None]:
     except (typer.Abort, typer.Exit):  # how a command ends on purpose
         raise
     except (PodiumError, OSError) as error:
-        _fail(for_command_line(str(error)), status)
+        _fail(for_command_line(str(error)))
     except MemoryError:
-        _fail(
-            "there is not enough memory. Convert the data to shards, which need not fit in it.",
-            status,
-        )
+        _fail("there is not enough memory. Convert the data to shards, which need not fit in it.")
     except Exception as error:
         if os.environ.get(_TRACEBACK):
             raise
         message = " ".join(str(error).split()) or "no message"
         _fail(
             f"{type(error).__name__}: {message[:500]}. Podium did not expect this error; "
-            f"{_TRACEBACK}=1 in the environment shows where it comes from.",
-            status,
+            f"{_TRACEBACK}=1 in the environment shows where it comes from."
         )
 
 
@@ -113,10 +111,10 @@ def _print_warning(message: Warning | str, *_where: object) -> None:
     Console(stderr=True).print(text, soft_wrap=True)
 
 
-def _fail(message: str, status: int) -> NoReturn:
+def _fail(message: str) -> NoReturn:
     text = Text.assemble(("Error: ", "bold red"), shown(message))
     Console(stderr=True).print(text, soft_wrap=True)
-    sys.exit(status)
+    sys.exit(_ERROR)
 
 
 def for_command_line(message: str) -> str:

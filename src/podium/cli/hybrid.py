@@ -11,7 +11,6 @@ import typer
 
 from podium.cli.app import App
 from podium.cli.evaluate import ConventionName, Truth
-from podium.cli.failing import one_line_errors
 from podium.cli.hybrid_lists import lists_command
 from podium.cli.options import JsonOutput
 from podium.cli.outputs import require_other_file
@@ -143,78 +142,77 @@ def tune_command(
     reading: Reading,
 ) -> None:
     """Choose how to fuse result lists, and measure the gain on queries that chose nothing."""
-    with one_line_errors(2 if require else 1):
-        from podium.data.preferences import Preferences
-        from podium.hybrid import Fusion
-        from podium.hybrid.objectives import Balance, balance_fusion
-        from podium.hybrid.tuning import tune_fusion
+    from podium.data.preferences import Preferences
+    from podium.hybrid import Fusion
+    from podium.hybrid.objectives import Balance, balance_fusion
+    from podium.hybrid.tuning import tune_fusion
 
-        files = dict(_named(each) for each in lists)
-        if len(files) < len(lists):
-            raise ArgumentError("two lists have the same name", hint="Name them: NAME=FILE.")
-        tables = dict(_named(each, "column") for each in columns or [])
-        for path in output or []:
-            if Path(path).suffix not in (".toml", *_WRITERS):
-                raise DataError(
-                    "cannot be written", path=path,
-                    hint=f"Name a file that ends with .toml, {', '.join(_WRITERS)}.",
-                )  # fmt: skip
-            inputs = (*files.values(), *tables.values(), slices, per_query, baseline)
-            require_other_file(path, truth, *inputs)
-        if (maximize is None) != (not require):
+    files = dict(_named(each) for each in lists)
+    if len(files) < len(lists):
+        raise ArgumentError("two lists have the same name", hint="Name them: NAME=FILE.")
+    tables = dict(_named(each, "column") for each in columns or [])
+    for path in output or []:
+        if Path(path).suffix not in (".toml", *_WRITERS):
+            raise DataError(
+                "cannot be written", path=path,
+                hint=f"Name a file that ends with .toml, {', '.join(_WRITERS)}.",
+            )  # fmt: skip
+        inputs = (*files.values(), *tables.values(), slices, per_query, baseline)
+        require_other_file(path, truth, *inputs)
+    if (maximize is None) != (not require):
+        raise ArgumentError(
+            "--maximize needs --require, and the other way round", hint="Give both."
+        )
+    for name, value in (("--slices", slices), ("--baseline", baseline)):
+        if value is not None and maximize is None:
+            raise ArgumentError(f"{name} is of --maximize", hint="Leave it out.")
+    for name, option in (
+        ("--per-query", per_query), ("--loss", loss), ("--normalization", normalization),
+        ("--combination", combination),
+    ):  # fmt: skip
+        if option and maximize is not None:
             raise ArgumentError(
-                "--maximize needs --require, and the other way round", hint="Give both."
+                f"{name} is not of --maximize",
+                hint="Tune first, and give --baseline hybrid.toml.",
             )
-        for name, value in (("--slices", slices), ("--baseline", baseline)):
-            if value is not None and maximize is None:
-                raise ArgumentError(f"{name} is of --maximize", hint="Leave it out.")
-        for name, option in (
-            ("--per-query", per_query), ("--loss", loss), ("--normalization", normalization),
-            ("--combination", combination),
-        ):  # fmt: skip
-            if option and maximize is not None:
-                raise ArgumentError(
-                    f"{name} is not of --maximize",
-                    hint="Tune first, and give --baseline hybrid.toml.",
-                )
-        with stage_progress() as stage:
-            judged = reading.truth(truth, list(files.values()))
-            runs = {name: reading.rankings(path) for name, path in files.items()}
-            numbers = {name: _read_column(path, name) for name, path in tables.items()}
-            default = "ppref" if isinstance(judged, Preferences) else "nDCG@10"
-            (chosen,), rules = resolve_measures([measure or default], conventions)
-            common: dict[str, Any] = {
-                "measure": chosen, "conventions": rules, "folds": folds, "columns": numbers,
-                "depth": depth, "random_state": seed, "progress": stage("Folds"),
-            }  # fmt: skip
-            result: HybridTuning | Balance
-            if maximize is not None:
-                result = balance_fusion(
-                    judged, runs, maximize, require or [],
-                    properties=None if slices is None else read_properties(slices),
-                    baseline=None if baseline is None else Fusion.load(baseline),
-                    level=level, **common,
-                )  # fmt: skip
-            else:
-                features, names = ({}, ()) if per_query is None else _query_features(per_query)
-                if normalization:
-                    common["normalizations"] = normalization
-                if combination:
-                    common["combinations"] = combination
-                result = tune_fusion(
-                    judged, runs, loss=loss, feature_names=names,
-                    query_features=None if per_query is None else features, **common,
-                )  # fmt: skip
-        for path in output or []:  # first: whoever reads what is printed may stop early
-            _write(path, result)
-        if as_json:
-            from podium.hybrid.report import hybrid_json
-
-            typer.echo(json.dumps(hybrid_json(result)))
+    with stage_progress() as stage:
+        judged = reading.truth(truth, list(files.values()))
+        runs = {name: reading.rankings(path) for name, path in files.items()}
+        numbers = {name: _read_column(path, name) for name, path in tables.items()}
+        default = "ppref" if isinstance(judged, Preferences) else "nDCG@10"
+        (chosen,), rules = resolve_measures([measure or default], conventions)
+        common: dict[str, Any] = {
+            "measure": chosen, "conventions": rules, "folds": folds, "columns": numbers,
+            "depth": depth, "random_state": seed, "progress": stage("Folds"),
+        }  # fmt: skip
+        result: HybridTuning | Balance
+        if maximize is not None:
+            result = balance_fusion(
+                judged, runs, maximize, require or [],
+                properties=None if slices is None else read_properties(slices),
+                baseline=None if baseline is None else Fusion.load(baseline),
+                level=level, **common,
+            )  # fmt: skip
         else:
-            print_hybrid(result)
-        if isinstance(result, Balance) and result.chosen is None:
-            raise typer.Exit(1)
+            features, names = ({}, ()) if per_query is None else _query_features(per_query)
+            if normalization:
+                common["normalizations"] = normalization
+            if combination:
+                common["combinations"] = combination
+            result = tune_fusion(
+                judged, runs, loss=loss, feature_names=names,
+                query_features=None if per_query is None else features, **common,
+            )  # fmt: skip
+    for path in output or []:  # first: whoever reads what is printed may stop early
+        _write(path, result)
+    if as_json:
+        from podium.hybrid.report import hybrid_json
+
+        typer.echo(json.dumps(hybrid_json(result)))
+    else:
+        print_hybrid(result)
+    if isinstance(result, Balance) and result.chosen is None:
+        raise typer.Exit(1)
 
 
 @app.command("rank")

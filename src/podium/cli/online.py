@@ -14,7 +14,6 @@ import numpy as np
 import typer
 
 from podium.cli.app import App
-from podium.cli.failing import one_line_errors
 from podium.cli.options import JsonOutput, parse_pair, parse_share
 from podium.cli.outputs import require_other_file
 from podium.cli.printing import on_terminal, print_facts, print_notes, print_table
@@ -103,49 +102,46 @@ def report_command(
     as_json: JsonOutput = False,
 ) -> None:
     """Report who wins: intervals that hold however often one looks, by slice and over time."""
-    with one_line_errors(2 if require else 1):
-        from podium.online import compare_groups, compare_interleaved
-        from podium.online.report import online_json, require_online
+    from podium.online import compare_groups, compare_interleaved
+    from podium.online.report import online_json, require_online
 
-        for path in output or []:
-            if Path(path).suffix not in _WRITERS:
-                raise DataError(
-                    "cannot be written as a report", path=path,
-                    hint=f"Name a file that ends with {', '.join(_WRITERS)}.",
-                )  # fmt: skip
-            require_other_file(path, source, *(events or ()))
-        common: dict[str, Any] = {
-            "pair": None if pair is None else parse_pair(pair),
-            "slices": slices,
-            "level": level,
-        }
-        of_groups = {"--metric": metric, "--since": since, "--past": past}
-        with tempfile.TemporaryDirectory(prefix="podium-online-") as folder:
-            log: str | Path = source
-            if _is_ranking_log(source):
-                log = _imported(source, events or [], Path(folder) / "log")
-            elif events:
-                raise ArgumentError("--events are of a ranking log", hint="Leave them out.")
-            if assignment is None:
-                if wrong := [name for name, value in of_groups.items() if value]:
-                    raise ArgumentError(
-                        f"{wrong[0]} is of A/B tests", hint="Add --assignment COLUMN."
-                    )
-                report = compare_interleaved(log, experiment=experiment, action=action, **common)
-            else:
-                report = compare_groups(
-                    log, assignment=assignment, metrics=metric or (), past=past, share=share,
-                    since=None if since is None else _moment(since), **common,
-                )  # fmt: skip
-        results = require_online(report, require or [])
-        for path in output or []:  # first: whoever reads what is printed may stop early
-            _write(path, report, results)
-        if as_json:
-            typer.echo(json.dumps(online_json(report, results)))
+    for path in output or []:
+        if Path(path).suffix not in _WRITERS:
+            raise DataError(
+                "cannot be written as a report", path=path,
+                hint=f"Name a file that ends with {', '.join(_WRITERS)}.",
+            )  # fmt: skip
+        require_other_file(path, source, *(events or ()))
+    common: dict[str, Any] = {
+        "pair": None if pair is None else parse_pair(pair),
+        "slices": slices,
+        "level": level,
+    }
+    of_groups = {"--metric": metric, "--since": since, "--past": past}
+    with tempfile.TemporaryDirectory(prefix="podium-online-") as folder:
+        log: str | Path = source
+        if _is_ranking_log(source):
+            log = _imported(source, events or [], Path(folder) / "log")
+        elif events:
+            raise ArgumentError("--events are of a ranking log", hint="Leave them out.")
+        if assignment is None:
+            if wrong := [name for name, value in of_groups.items() if value]:
+                raise ArgumentError(f"{wrong[0]} is of A/B tests", hint="Add --assignment COLUMN.")
+            report = compare_interleaved(log, experiment=experiment, action=action, **common)
         else:
-            _print(report, results)
-        if not all(each.shown for each in results):
-            raise typer.Exit(1)
+            report = compare_groups(
+                log, assignment=assignment, metrics=metric or (), past=past, share=share,
+                since=None if since is None else _moment(since), **common,
+            )  # fmt: skip
+    results = require_online(report, require or [])
+    for path in output or []:  # first: whoever reads what is printed may stop early
+        _write(path, report, results)
+    if as_json:
+        typer.echo(json.dumps(online_json(report, results)))
+    else:
+        _print(report, results)
+    if not all(each.shown for each in results):
+        raise typer.Exit(1)
 
 
 @app.command("plan")

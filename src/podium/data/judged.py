@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,7 +36,7 @@ class Judgments(QueryRows):
     def from_columns(cls, query_ids: Any, document_ids: Any, labels: ArrayLike) -> Judgments:
         """Create judgments from three columns, rows in any order, one row per document."""
         values = finite(labels, np.float32, "labels")
-        return cls(**_columns(query_ids, document_ids, "labels", values))
+        return cls(**_columns(query_ids, document_ids, labels=values))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -45,6 +45,8 @@ class Rankings(QueryRows):
 
     Attributes:
         name: The system's name (the tag of a TREC run).
+        contradicted: Ids of the queries that the ranks in the file order otherwise than the scores
+            do, which count; None if there are none, or no ranks.
 
     Example:
         >>> run = Rankings.from_columns(["q1", "q1"], ["a", "b"], [0.3, 0.7], name="bm25")
@@ -57,19 +59,34 @@ class Rankings(QueryRows):
     document_ids: Strings
     scores: Doubles
     name: str = "podium"
+    contradicted: Strings | None = None
 
     @classmethod
     def from_columns(
-        cls, query_ids: Any, document_ids: Any, scores: ArrayLike, *, name: str = "podium"
+        cls,
+        query_ids: Any,
+        document_ids: Any,
+        scores: ArrayLike,
+        *,
+        ranks: Doubles | None = None,
+        name: str = "podium",
     ) -> Rankings:
         """Create rankings from three columns, rows in any order, one row per document.
 
         Scores are stored as float64; integers that it cannot represent are errors, because
-        documents with different scores would be tied.
+        documents with different scores would be tied. Ranks are compared with the scores, and
+        otherwise ignored.
         """
         values = finite(scores, np.float64, "scores")
         _refuse_rounded(scores, values)
-        return cls(**_columns(query_ids, document_ids, "scores", values), name=name)
+        columns = _columns(query_ids, document_ids, scores=values, ranks=ranks)
+        ranks = columns.pop("ranks")
+        rankings = cls(**columns, name=name)
+        if ranks is not None:
+            queries = _contradicted(ranks, rankings.scores, rankings.offsets)
+            if len(queries):
+                return replace(rankings, contradicted=rankings.query_ids.take(queries))
+        return rankings
 
     def join(self, judgments: Judgments) -> Joined:
         """Look up the label of every ranked document, for the judged queries.
@@ -153,12 +170,27 @@ def _refuse_rounded(scores: ArrayLike, values: Doubles) -> None:
         )
 
 
-def _columns(query_ids: Any, document_ids: Any, name: str, values: Any) -> dict[str, Any]:
+def _contradicted(ranks: Doubles, scores: Doubles, offsets: Ints) -> Ints:
+    """Find the queries with a document of a worse rank and a larger score than another one."""
+    unsorted = (ranks[1:] < ranks[:-1]) | (scores[1:] > scores[:-1])
+    unsorted[offsets[1:-1] - 1] = False  # between two queries
+    if not unsorted.any():  # as almost every file is
+        return np.arange(0)
+    queries = np.unique(np.searchsorted(offsets, np.flatnonzero(unsorted), side="right") - 1)
+    sizes = np.diff(offsets)[queries]
+    rows = np.repeat(offsets[queries] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+    of_row = np.repeat(queries, sizes)
+    order = np.lexsort((ranks[rows], -scores[rows], of_row))
+    falls = (np.diff(ranks[rows][order]) < 0) & (np.diff(of_row) == 0)
+    return np.unique(of_row[:-1][falls])
+
+
+def _columns(query_ids: Any, document_ids: Any, **values: Any) -> dict[str, Any]:
     grouping = group_rows(query_ids)
     documents = as_strings(document_ids, "document ids")
     if documents.null_count:
         raise DataError("a document id is missing", hint="Give every row a document id.")
-    columns = ordered_columns(grouping, {"document_ids": documents, name: values})
+    columns = ordered_columns(grouping, {"document_ids": documents, **values})
     fields = {"query_ids": grouping.query_ids, "offsets": grouping.offsets, **columns}
     first_rows = match_rows(
         columns["document_ids"], grouping.offsets, columns["document_ids"], grouping.offsets

@@ -75,9 +75,11 @@ def as_judgments(
         table = _separated_table(source, suffix, rename)
         if table is None:
             return read_qrels(source)
-        return Judgments.from_columns(
-            *_columns(table, _LABEL, "judgments", "labels", rename, source)
-        )
+        columns = _columns(table, _LABEL, "judgments", "labels", rename, source)
+        try:
+            return Judgments.from_columns(*columns)
+        except DataError as error:
+            raise error.at(source) from error
     return Judgments.from_columns(*_columns(source, _LABEL, "judgments", "labels", rename))
 
 
@@ -113,7 +115,10 @@ def as_rankings(
             if table is None:
                 return read_run(source)
             columns = _columns(table, _SCORE, "rankings", "scores", rename, source)
-            run = Rankings.from_columns(*columns)
+            try:
+                run = Rankings.from_columns(*columns)
+            except DataError as error:
+                raise error.at(source) from error
         unnamed = run.name == Rankings.name
         return replace(run, name=Path(source).name.rpartition(suffix)[0]) if unnamed else run
     return Rankings.from_columns(*_columns(source, _SCORE, "rankings", "scores", rename))

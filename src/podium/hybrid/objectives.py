@@ -27,7 +27,6 @@ from podium.hybrid.tuning import (
     Chooser,
     Columns,
     JudgedLists,
-    coverage_warnings,
     held_out_parts,
 )
 from podium.kernels import Doubles, Ints
@@ -90,7 +89,7 @@ class Balance:
             chosen without it and a tenth of the others; NaN if nothing ships. The price of the
             chosen row itself may be too good, since a share that looked cheap was chosen.
         counts: How many queries and documents were used and left out, in words.
-        coverage: What there is to know of the baseline's unjudged documents.
+        coverage: What there is to know of unjudged documents, of each list and of the baseline.
     """
 
     model: Fusion | Ranker
@@ -425,7 +424,7 @@ class _Frontier:
         price = float("nan") if chosen is None else float(self._prices.mean())
         return Balance(
             model, column, self._top, measure, values, shares, chosen, price, counts,
-            coverage_warnings(comparison, "baseline"),
+            self._judged.coverage_of(comparison, "baseline"),
         )  # fmt: skip
 
     def _objective(self, scores: Doubles) -> Doubles:

@@ -8,7 +8,7 @@ from typing import Any
 
 from podium.hybrid.fusion import Fusion
 from podium.hybrid.objectives import Balance
-from podium.hybrid.tuning import CHOICE, HybridTuning, coverage_warnings
+from podium.hybrid.tuning import HybridTuning
 from podium.measures.comparison.decision import DECISION_HEADINGS
 from podium.measures.comparison.statistics import Difference
 from podium.rankers import Ranker
@@ -85,10 +85,8 @@ def warnings(result: HybridTuning | Balance) -> list[str]:
         for name, count in result.counts.items()
         if count and name != "queries" and name != "queries of the lists without judgments"
     ]
-    if isinstance(result, HybridTuning):
-        sentences += coverage_warnings(result.comparison, CHOICE)
-    else:
-        sentences += result.coverage
+    sentences += result.coverage
+    if isinstance(result, Balance):
         first = next((each for each in result.shares if not each.shown), None)
         if first is not None and first.decision is not None:
             lacks = first.decision.warnings()

@@ -102,6 +102,7 @@ class HybridTuning:
         folds: What was chosen in each fold.
         counts: How many queries and documents were used and left out, in words.
         per_query: Whether weights per query gain on held-out queries; None if not asked for.
+        coverage: What there is to know of unjudged documents, of each list and of the choice.
     """
 
     fusion: Fusion
@@ -111,6 +112,7 @@ class HybridTuning:
     folds: tuple[Fusion, ...] = field(repr=False)
     counts: Mapping[str, int] = field(default_factory=dict)
     per_query: Decision | None = field(default=None, repr=False)
+    coverage: tuple[str, ...] = ()
 
     def behind(self, level: float = 0.05) -> list[str]:
         """Return the baselines that the choice is significantly behind on held-out queries."""
@@ -233,6 +235,7 @@ def tune_fusion(
         tuple(chosen),
         judged.counts | ({} if learned is None else {"queries without features": learned.without}),
         decision,
+        judged.coverage_of(comparison, CHOICE),
     )
 
 
@@ -311,6 +314,7 @@ class JudgedLists:
         truth: The truth.
         usable: The queries that have documents and a value.
         counts: What was left out, in words.
+        coverage: What there is to know of each list's unjudged documents, and of its ranks.
     """
 
     lists: tuple[str, ...]
@@ -322,6 +326,7 @@ class JudgedLists:
     truth: Judgments | Preferences
     usable: Ints
     counts: dict[str, int]
+    coverage: tuple[str, ...]
     known: dict[Fusion, Doubles] = field(default_factory=dict)
 
     @classmethod
@@ -345,12 +350,15 @@ class JudgedLists:
             counts[f"preferences made labels of the top {k}"] = len(judgments.left)
             judgments = preference_judgments(judgments, k)
         rankings = {name: as_rankings(run) for name, run in runs.items()}
+        coverage: list[str] = []
         for name, run in rankings.items():
             try:
                 alone = inputs_of(judgments, run)
             except DataError as error:
                 raise error.at(name) from error
-            refuse_unjudged(coverage_of(alone, [parsed], chosen), alone, name)
+            covered = coverage_of(alone, [parsed], chosen)
+            refuse_unjudged(covered, alone, name)
+            coverage += [f"{name}: {each}" for each in covered.document_warnings(chosen)]
         lists = (*rankings, *(columns or {}))
         if len(lists) < least_lists or not rankings:
             raise ArgumentError(
@@ -370,7 +378,7 @@ class JudgedLists:
             votes = np.column_stack([votes, column])
         first = cls(
             lists, tuple(columns or {}), np.ascontiguousarray(votes), inputs, parsed, chosen,
-            judgments, np.arange(0), counts,
+            judgments, np.arange(0), counts, tuple(coverage),
         )  # fmt: skip
         values = first.values(Fusion(lists, "rank", "rrf", columns=first.columns))
         answered = np.diff(inputs.offsets) > 0
@@ -442,11 +450,13 @@ class JudgedLists:
                 random_state=seed,
             )  # fmt: skip
 
-
-def coverage_warnings(comparison: Comparison, system: str) -> tuple[str, ...]:
-    """Return what a reader of a system's means has to know of its unjudged documents."""
-    assert comparison.source is not None
-    return tuple(comparison.coverage[system].warnings(comparison.source.conventions))
+    def coverage_of(self, comparison: Comparison, system: str) -> tuple[str, ...]:
+        """Return what to know of unjudged documents, of each list and of a system of them."""
+        assert comparison.source is not None
+        covered, conventions = comparison.coverage[system], comparison.source.conventions
+        of_system = [f"{system}: {each}" for each in covered.warnings(conventions)]
+        of_labels = covered.label_warnings(comparison.measures, conventions)
+        return (*self.coverage, *of_system, *of_labels)
 
 
 def held_out_parts(queries: Ints, folds: int, random_state: int) -> list[Ints]:

@@ -12,15 +12,16 @@ from podium.losses.base import Loss
 from podium.registry import unknown_name
 
 _ALIASES = {
-    "lambdarank": "LambdaLoss",
-    "lambdamart": "LambdaLoss",
+    "LambdaRank": "LambdaLoss",
+    "LambdaMART": "LambdaLoss",
     "rank:ndcg": "LambdaLoss",
-    "ranknet": "PairLogistic",
+    "RankNet": "PairLogistic",
     "rank:pairwise": "PairLogistic",
     "rank_xendcg": "ListNet",
     "xendcg": "ListNet",
 }
-"""The names of other tools, in lower case. LightGBM's rank_xendcg is ListNet with random gains."""
+"""Names of other tools. LightGBM's rank_xendcg is ListNet with random gains."""
+_BY_LOWER = {alias.lower(): name for alias, name in _ALIASES.items()}
 
 
 def parse_loss(text: str) -> Loss:
@@ -37,7 +38,7 @@ def parse_loss(text: str) -> Loss:
         >>> parse_loss("rank:ndcg") == parse_loss("LambdaMART") == parse_loss("LambdaLoss")
         True
     """
-    text = _ALIASES.get(text.strip().lower(), text)
+    text = _BY_LOWER.get(text.strip().lower(), text)
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError) as error:
@@ -78,9 +79,10 @@ def _value(node: ast.expr, text: str) -> Any:
 def _build(name: str, positional: Any, named: dict[str, Any], text: str) -> Loss:
     names = loss_names()
     if name not in names:
-        name = _ALIASES.get(name.lower(), name)
+        name = _BY_LOWER.get(name.lower(), name)
     if name not in names:  # abstract losses are registered, too
-        raise unknown_name("loss", name, {**_ALIASES, **{each: each for each in names}})
+        aliases = {alias: f"{alias} ({meant})" for alias, meant in _ALIASES.items()}
+        raise unknown_name("loss", name, aliases | {each: each for each in names})
     try:
         return Loss.REGISTRY[name](*positional, **named)
     except TypeError as error:

@@ -7,7 +7,7 @@ only the judged share tells the two apart.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -15,11 +15,12 @@ import numpy as np
 
 from podium.errors import CoverageWarning, DataError
 from podium.kernels import Ints
+from podium.measures.arguments import EvaluationArguments
 from podium.measures.compiled import Booleans
 from podium.measures.compiled.blocks import RankingPlan, blocks
 from podium.measures.conventions import Conventions
 from podium.measures.inputs import Inputs, comparable_scores
-from podium.measures.registry import Measure
+from podium.measures.registry import Measure, definition_of
 
 _DEPTH = 10
 """How many documents are looked at where no measure has a cut-off."""
@@ -42,6 +43,9 @@ class RunCoverage:
         judged: How many of them are judged.
         only_relevant: Whether the judgments list relevant documents only, as those of MS MARCO:
             there most documents are not judged, and count as irrelevant.
+        documents: How many documents are judged with a label, ranked or not.
+        largest: The largest of their labels; None if there is none.
+        contradicted: How many judged queries have ranks in the run that contradict its scores.
 
     Example:
         >>> from podium.measures import evaluate
@@ -57,6 +61,9 @@ class RunCoverage:
     shown: int
     judged: int
     only_relevant: bool
+    documents: int = 0
+    largest: float | None = None
+    contradicted: int = 0
 
     @property
     def share(self) -> float:
@@ -73,6 +80,9 @@ class RunCoverage:
             self.shown + other.shown,
             self.judged + other.judged,
             self.only_relevant and other.only_relevant,
+            self.documents + other.documents,
+            max((x.largest for x in (self, other) if x.largest is not None), default=None),
+            self.contradicted + other.contradicted,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -96,13 +106,39 @@ class RunCoverage:
             sentences.append(
                 f"{without:,} of {self.queries:,} judged queries have no documents, and {missing}."
             )
+        return sentences + self.document_warnings(conventions)
+
+    def document_warnings(self, conventions: Conventions) -> list[str]:
+        """Return what a reader of the means has to know of the documents that are there."""
+        sentences = []
         if self.shown and self.share < _ENOUGH and not (self.only_relevant and self.judged):
             treated = "are left out" if conventions.unjudged == "drop" else "count as irrelevant"
             sentences.append(
                 f"{percent(self.share)} of the first {self.depth} documents are judged; the others "
                 f"{treated}."
             )
+        if self.contradicted:
+            sentences.append(
+                f"the ranks of {self.contradicted:,} of {self.answered:,} queries contradict the "
+                "scores, which count."
+            )
         return sentences
+
+    def label_warnings(self, measures: Iterable[Measure], conventions: Conventions) -> list[str]:
+        """Return which measures are of labels that no document has, and so the same for any run."""
+        without: dict[float, list[str]] = {}
+        for measure in measures:
+            if any(each.name == "rel" for each in definition_of(measure).parameters):
+                rel = {"rel": measure["rel"]}
+                least = EvaluationArguments(rel, None, conventions.of(measure), 0).rel
+                if self.largest is not None and least > self.largest:
+                    without.setdefault(least, []).append(repr(measure))
+        return [
+            f"{', '.join(names[:3])}{f' and {len(names) - 3} more' if names[3:] else ''}: none of "
+            f"the {self.documents:,} judged documents has a label of {least:g} or more; the "
+            f"largest is {self.largest:g}."
+            for least, names in without.items()
+        ]
 
 
 def percent(share: float) -> str:
@@ -139,10 +175,17 @@ def coverage_of(
         known = _known(inputs, conventions)
         judged = shown if known.all() else int(_count_known(inputs, known, depth).sum())
     pool = inputs.judged_labels
+    documents, largest = 0, None
+    if pool is not None and len(pool):
+        documents, most = int(np.count_nonzero(pool == pool)), float(np.fmax.reduce(pool))
+        largest = most if documents else None
     if pool is not inputs.labels or np.isnan(least):
         least = np.nan if pool is None else np.nanmin(pool, initial=np.inf)
     only = pool is not None and bool(len(pool)) and bool(least > 0)
-    return RunCoverage(len(inputs.query_ids), answered, inputs.others, depth, shown, judged, only)
+    return RunCoverage(
+        len(inputs.query_ids), answered, inputs.others, depth, shown, judged, only, documents,
+        largest, inputs.contradicted,
+    )  # fmt: skip
 
 
 def without_judged(inputs: Inputs, measure: Measure, conventions: Conventions) -> Booleans:
@@ -153,13 +196,19 @@ def without_judged(inputs: Inputs, measure: Measure, conventions: Conventions) -
 
 
 def check_coverage(
-    coverage: RunCoverage, conventions: Conventions, inputs: Inputs | None = None, name: str = ""
+    coverage: RunCoverage,
+    measures: Iterable[Measure],
+    conventions: Conventions,
+    inputs: Inputs | None = None,
+    name: str = "",
 ) -> None:
     """Refuse rankings without any judged document, and warn of what the means leave out."""
     refuse_unjudged(coverage, inputs, name)
     of = f"{name}: " if name else ""
     for sentence in coverage.warnings(conventions):
         warnings.warn(of + sentence, CoverageWarning, stacklevel=3)
+    for sentence in coverage.label_warnings(measures, conventions):
+        warnings.warn(sentence, CoverageWarning, stacklevel=3)
 
 
 def refuse_unjudged(coverage: RunCoverage, inputs: Inputs | None = None, name: str = "") -> None:

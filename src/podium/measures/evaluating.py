@@ -84,7 +84,7 @@ def evaluate(
     coverage = coverage_of(inputs, parsed, chosen)
     values = measure_all(parsed, chosen, inputs)
     weights = None if sample_weight is None else query_weights(sample_weight, inputs.query_ids)
-    check_coverage(coverage, chosen, inputs, getattr(ranking, "name", ""))
+    check_coverage(coverage, parsed, chosen, inputs, getattr(ranking, "name", ""))
     return Evaluation(inputs.query_ids, values, chosen, weights, coverage)
 
 
@@ -204,5 +204,5 @@ def evaluate_table(
         results.append(Evaluation(rows.query_ids, values, chosen, coverage=coverage))
     result = concat_evaluations(results)
     if result.coverage is not None:
-        check_coverage(result.coverage, chosen)
+        check_coverage(result.coverage, parsed, chosen)
     return result

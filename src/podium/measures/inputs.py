@@ -82,6 +82,7 @@ class Inputs:
         document_ids: The ids of the ranked rows, if known.
         pairs: Preferences, if given.
         others: How many queries of the rankings are not judged, and not here.
+        contradicted: How many of those here have ranks in the run that contradict its scores.
     """
 
     query_ids: Strings
@@ -93,6 +94,7 @@ class Inputs:
     document_ids: Strings | None
     pairs: Pairs | None
     others: int = 0
+    contradicted: int = 0
 
     @cached_property
     def longest(self) -> int:
@@ -170,13 +172,18 @@ def inputs_of(truth: Any, ranking: Any, qid: Any = None, group: ArrayLike | None
     ranking = as_system(truth, ranking)
     if isinstance(truth, Dataset) and isinstance(ranking, Rankings):
         truth = _judgments_of(truth)
-    others = 0
+    others = contradicted = 0
     if isinstance(truth, Judgments | Preferences) and isinstance(ranking, Rankings):
         others = _count_others(truth, ranking)
+        if ranking.contradicted is not None:
+            judged = pc.is_in(ranking.contradicted, value_set=truth.query_ids)
+            known = pc.is_in(ranking.contradicted, value_set=ranking.query_ids)
+            contradicted = int(pc.sum(pc.and_(judged, known)).as_py())
     if isinstance(truth, Judgments) and isinstance(ranking, Rankings):
         truth = ranking.join(truth)
     if isinstance(truth, Preferences) and isinstance(ranking, Rankings):
-        return replace(_inputs_of_preferences(truth, ranking), others=others)
+        inputs = _inputs_of_preferences(truth, ranking)
+        return replace(inputs, others=others, contradicted=contradicted)
     if isinstance(truth, Joined):
         inputs = _inputs(
             truth.query_ids,
@@ -188,7 +195,7 @@ def inputs_of(truth: Any, ranking: Any, qid: Any = None, group: ArrayLike | None
             truth.document_ids,
             None,
         )
-        return replace(inputs, others=others)
+        return replace(inputs, others=others, contradicted=contradicted)
     if not isinstance(truth, Dataset):
         raise ArgumentError(
             f"cannot evaluate {type(ranking).__name__} by {type(truth).__name__}",

@@ -2,7 +2,8 @@
 
 - qrels: ``topic iteration document label``; the iteration is ignored and written as 0.
 - runs: ``topic Q0 document rank score tag``; the order follows the scores as in trec_eval; the
-  rank is ignored when reading and computed from the scores when writing.
+  rank is computed from the scores when writing, and queries whose ranks contradict the scores are
+  counted when reading.
 - prefs (trec_eval): ``topic group subgroup document level``; qrels_prefs is the same without the
   subgroup.
 - pairs: ``topic documentA documentB preferred``; the last column is one of the two ids, or ``=``
@@ -39,10 +40,10 @@ from podium.data.grouping import Strings
 from podium.data.judged import Judgments, Rankings
 from podium.data.preferences import PreferenceLevels, Preferences
 from podium.errors import DataError
-from podium.kernels import Bytes, Doubles, Ints
+from podium.kernels import Bytes, Doubles, Ints, lazy_kernel
 
 _MakeValues = Callable[[Bytes, Ints, list[Strings], str], NDArray[Any]]
-"""Computes one number per row from a chunk, its word spans, its strings and the source's name."""
+"""Computes a number per row, or two, from a chunk, its word spans, its strings and a name."""
 
 _Table = TypeVar("_Table", Judgments, Rankings, Preferences, PreferenceLevels)
 
@@ -89,10 +90,13 @@ def read_run(source: Source, *, progress: Reporter | None = None) -> Rankings:
         >>> run.name, run.scores.tolist()
         ('bm25', [7.5, 3.0])
     """
-    scores_of = partial(_numbers, column=4, what="score")
-    topics, documents, tags, scores = _read(source, _RUN, (0, 2, 5), scores_of, progress)
+    topics, documents, tags, numbers = _read(source, _RUN, (0, 2, 5), _scores_and_ranks, progress)
+    scores, ranks = numbers
+    known = ranks if ranks.min() >= 0 else None  # any word is fine in their place
     name = tags[0].as_py()
-    return _named(source, lambda: Rankings.from_columns(topics, documents, scores, name=name))
+    return _named(
+        source, lambda: Rankings.from_columns(topics, documents, scores, ranks=known, name=name)
+    )
 
 
 def write_run(rankings: Rankings, target: Source) -> None:
@@ -225,7 +229,30 @@ def _read(
     columns = [
         pa.concat_arrays(pieces) for pieces in zip(*(part[0] for part in parts), strict=True)
     ]
-    return [*columns, np.concatenate([values for _, values in parts])]
+    return [*columns, np.concatenate([values for _, values in parts], axis=-1)]
+
+
+def _scores_and_ranks(
+    chunk: Bytes, spans: Ints, strings: list[Strings], name: str
+) -> NDArray[np.float64]:
+    """Parse scores and, below them, ranks."""
+    numbers = np.empty((2, len(spans)))
+    numbers[0] = _numbers(chunk, spans, strings, name, column=4, what="score")
+    _read_ranks(chunk, spans, numbers[1])
+    return numbers
+
+
+@lazy_kernel
+def _read_ranks(chunk: Bytes, spans: Ints, ranks: Doubles) -> None:
+    """Parse the fourth column as integers; -1 where there is something else."""
+    for row in range(len(ranks)):
+        rank = 0
+        for at in range(spans[row, 3, 0], spans[row, 3, 1]):
+            if chunk[at] < 48 or chunk[at] > 57:
+                rank = -1
+                break
+            rank = 10 * rank + (int(chunk[at]) - 48)
+        ranks[row] = rank
 
 
 def _numbers(
@@ -248,7 +275,7 @@ def _numbers(
         word = chunk[words[row, 0] : words[row, 1]].tobytes()
         values[row] = np.nan if status[row] == BAD else float(word)
     with np.errstate(over="ignore"):
-        good = np.isfinite(values.astype(dtype))
+        good = np.isfinite(values.astype(dtype, copy=False))
     if not good.all():
         begin, end = words[int(np.argmin(good))]
         word = chunk[begin : min(end, begin + 40)].tobytes()

@@ -100,7 +100,7 @@ def compare(
     coverage = {}
     for name, each in zip(systems, inputs, strict=True):
         coverage[name] = coverage_of(each, parsed, chosen)
-        check_coverage(coverage[name], chosen, each, name)
+        check_coverage(coverage[name], parsed, chosen, each, name)
     results = [measure_all(parsed, chosen, each) for each in inputs]
     missing = [np.isnan(np.column_stack([*each.values()])).any(axis=1) for each in results]
     every_weight = None if sample_weight is None else query_weights(sample_weight, query_ids)

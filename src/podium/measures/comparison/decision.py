@@ -109,6 +109,8 @@ class RequirementResult:
         level: The level of the test.
         uncovered: Which run has no judged document among the first for most of the queries, in
             words; empty if neither has so little coverage.
+        only_relevant: Whether only relevant documents are judged: then ``uncovered`` ones, on which
+            other documents that are relevant may count as misses, are tested nevertheless.
     """
 
     requirement: Requirement
@@ -125,6 +127,7 @@ class RequirementResult:
     needed: int | None
     level: float
     uncovered: str = ""
+    only_relevant: bool = False
 
     def written(self, value: float) -> str:
         """A value as tables show it: differences with their sign."""
@@ -136,7 +139,7 @@ class RequirementResult:
         """What is missing, in words; empty if it is shown."""
         if self.shown:
             return ""
-        if self.uncovered:
+        if self.uncovered and not self.only_relevant:
             return (
                 f"cannot be decided, as {self.uncovered}: compare the document ids, or judge more"
             )
@@ -150,8 +153,9 @@ class RequirementResult:
             return "there are queries enough, but a system with smaller p-values is not shown"
         if self.unseen >= self.level:
             return (
-                f"cannot be decided with {self.queries:,} queries, as losses beyond the bound may "
-                f"be in none of them; about {self.needed:,} are needed"
+                f"cannot be decided with {self.queries:,} queries: so few may lack the rare bad "
+                "ones that would bring the mean to the bound; about "
+                f"{self.needed:,} are needed"
             )
         return (
             f"about {self.needed:,} queries would show it (80 % power), there are {self.queries:,}"
@@ -230,8 +234,15 @@ class Decision:
         return sentences
 
     def warnings(self) -> list[str]:
-        """What is not shown and what no requirement covers, one sentence each."""
-        return [*self.missing(), *self.left_out]
+        """What is not shown, not known and not covered by requirements, one sentence each."""
+        unknown = [
+            (f"{each.slice_name}: " if each.slice_name else "")
+            + f"{each.uncovered}, and only relevant documents are judged: whether it finds nothing "
+            "there, or what nobody judged, cannot be known, nor by how much it is better or worse."
+            for each in self.results
+            if each.uncovered and each.only_relevant
+        ]
+        return [*self.missing(), *dict.fromkeys(unknown), *self.left_out]
 
 
 def require(
@@ -306,7 +317,7 @@ def require(
     here = look.level(level)
     blank = _without_judged(comparison, parsed)
     results = [
-        _testable(_tested(comparison, *test, level=here), *test[1:], comparison.baseline, blank)
+        _testable(_tested(comparison, *test, level=here), comparison, test[2], blank)
         for test in tests
     ]
     corrected = _corrected_over_systems(results, comparison.systems[1:])
@@ -420,10 +431,7 @@ def _tested(
 def _without_judged(
     comparison: Comparison, requirements: Sequence[Requirement]
 ) -> dict[tuple[Measure, str], Booleans]:
-    """For each measure and system, the queries whose first documents are all unjudged.
-
-    Where only relevant documents were judged, these are the queries without a hit.
-    """
+    """For each measure and system, the queries whose first documents are all unjudged."""
     source = comparison.source
     if source is None:
         return {}
@@ -431,20 +439,18 @@ def _without_judged(
         (measure, system): without_judged(inputs, measure, source.conventions)[source.keep]
         for measure in {each.measure for each in requirements}
         for system, inputs in zip(comparison.systems, source.inputs, strict=True)
-        if not comparison.coverage[system].only_relevant
     }
 
 
 def _testable(
     result: RequirementResult,
-    system: str,
+    comparison: Comparison,
     part: Slice,
-    baseline: str,
     blank: Mapping[tuple[Measure, str], Booleans],
 ) -> RequirementResult:
     """The result as it is, or one that shows nothing of too few or uncovered queries."""
-    requirement, uncovered = result.requirement, ""
-    for name in [baseline, system] if requirement.against_baseline else [system]:
+    requirement, system = result.requirement, result.system
+    for name in [comparison.baseline, system] if requirement.against_baseline else [system]:
         if (requirement.measure, name) in blank:
             count = int(blank[requirement.measure, name][part.members].sum())
             if 2 * count > result.queries:
@@ -452,11 +458,15 @@ def _testable(
                     f"{name} has no judged document among the first for {count:,} of "
                     f"{result.queries:,} queries"
                 )
+                # A query without a hit looks the same, as most of MS MARCO do.
+                only_relevant = comparison.coverage[name].only_relevant
+                result = replace(result, uncovered=uncovered, only_relevant=only_relevant)
                 break
-    if not uncovered and result.queries >= _FEWEST:
+    undecided = bool(result.uncovered) and not result.only_relevant
+    if not undecided and result.queries >= _FEWEST:
         return result
-    needed = None if uncovered or result.needed is None else max(result.needed, _FEWEST)
-    return replace(result, limit=math.nan, p_value=1.0, needed=needed, uncovered=uncovered)
+    needed = None if undecided or result.needed is None else max(result.needed, _FEWEST)
+    return replace(result, limit=math.nan, p_value=1.0, needed=needed)
 
 
 def _decided(result: RequirementResult, p_value: float, level: float) -> RequirementResult:

@@ -189,7 +189,8 @@ def plan_queries(
 
     Args:
         comparison: The comparison.
-        difference: The true mean difference to show, above 0.
+        difference: The true mean difference to show, above 0, and at most 1 or, if it is more, as
+            far as values of the measure are apart here.
         power: The chance to show it.
         level: The level of the two-sided paired t-test.
 
@@ -216,6 +217,14 @@ def plan_queries(
         raise DataError("queries have weights", hint="Compare without sample_weight=.")
     plans = []
     for measure, values in comparison.values.items():
+        # Most measures are from 0 to 1; of others, such as DCG, the values here are the scale.
+        most = max(1.0, float(np.ptp(values)))
+        if difference > most:
+            raise ArgumentError(
+                f"the difference is {difference:g}, and no two values of {measure!r} are more than "
+                f"{most:g} apart",
+                hint="Give a difference of means, such as 0.05 for five points in a hundred.",
+            )
         for column, system in enumerate(comparison.systems[1:], start=1):
             deviation = float(np.std(differences_of(values[:, column], values[:, 0]), ddof=1))
             plans.append(

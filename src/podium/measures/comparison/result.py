@@ -415,6 +415,10 @@ def warnings(comparison: Comparison) -> list[str]:
             sentences += [
                 f"{name}: {each}" for each in coverage.warnings(comparison.source.conventions)
             ]
+        # The judgments are the same for all.
+        sentences += comparison.coverage[comparison.baseline].label_warnings(
+            comparison.measures, comparison.source.conventions
+        )
     if comparison.left_out:
         no_weight = "" if weights is None else ", or weight 0"
         sentences.append(

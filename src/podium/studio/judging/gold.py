@@ -48,14 +48,18 @@ def read_gold(stream: IO[bytes]) -> list[GoldPair]:
     return pairs
 
 
-def add_gold(connection: Connection, project: ProjectRow, pairs: list[GoldPair]) -> int:
-    """Add gold pairs to a project; returns how many were new."""
+def add_gold(connection: Connection, project: ProjectRow, pairs: list[GoldPair]) -> dict[str, int]:
+    """Add gold pairs to a project, except those that it has.
+
+    Returns how many were new, and how many have another outcome than the pair that is there, which
+    stays.
+    """
     if project.mode != Mode.PAIRS:
         raise DataError("only projects that judge pairs take gold pairs", hint="Create one.")
     by_query: dict[str, list[GoldPair]] = {}
     for pair in pairs:
         by_query.setdefault(pair.query_id, []).append(pair)
-    added = 0
+    added = contradicting = 0
     for name, gold_pairs in by_query.items():
         query_id = connection.scalar(
             select(ProjectQuery.id).where(
@@ -70,11 +74,12 @@ def add_gold(connection: Connection, project: ProjectRow, pairs: list[GoldPair])
             )
         ).all()
         positions: dict[str, int] = {row.item: row.position for row in rows}
-        present = {
-            frozenset((row.left, row.right))
+        present: dict[tuple[int, int], int] = {
+            sides: row.outcome * sign
             for row in connection.execute(
-                select(Gold.left, Gold.right).where(Gold.query_id == query_id)
+                select(Gold.left, Gold.right, Gold.outcome).where(Gold.query_id == query_id)
             )
+            for sides, sign in (((row.left, row.right), 1), ((row.right, row.left), -1))
         }
         for pair in gold_pairs:
             for item in (pair.left, pair.right):
@@ -83,15 +88,17 @@ def add_gold(connection: Connection, project: ProjectRow, pairs: list[GoldPair])
                         f"query {name!r} has no document {item!r}", hint="See its candidates."
                     )
             left, right = positions[pair.left], positions[pair.right]
-            if frozenset((left, right)) not in present:
-                present.add(frozenset((left, right)))
+            if (left, right) in present:
+                contradicting += present[left, right] != pair.outcome
+            else:
+                present |= {(left, right): pair.outcome, (right, left): -pair.outcome}
                 connection.execute(
                     insert(Gold).values(
                         query_id=query_id, left=left, right=right, outcome=pair.outcome
                     )
                 )
                 added += 1
-    return added
+    return {"gold": added, "gold_contradicting": contradicting}
 
 
 def add_judged_pair(connection: Connection, who: Member, query_id: int, position: int) -> None:
@@ -99,7 +106,10 @@ def add_judged_pair(connection: Connection, who: Member, query_id: int, position
     judged, entry = judgment_at(connection, who, query_id, position)
     left, right = (judged.items[at] for at in (entry.left or 0, entry.right or 0))
     pair = GoldPair(judged.query.name, left, right, entry.value or 0)
-    if not add_gold(connection, who.project, [pair]):
+    counts = add_gold(connection, who.project, [pair])
+    if counts["gold_contradicting"]:
+        raise RefusedError(409, "This pair is a gold pair already, with another outcome.")
+    if not counts["gold"]:
         raise RefusedError(409, "This pair is a gold pair already.")
     record(
         connection, who.person.id, who.project.id, "added a gold pair", query=pair.query_id,

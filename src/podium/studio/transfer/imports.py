@@ -191,12 +191,12 @@ def _import_all(
     project = project_row(connection, job.project_id)
     if job.parameters["source"] == "gold":
         with open_upload(_uploads(work.settings, job.parameters["files"]["gold"])[0]) as stream:
-            result = {"gold": add_gold(connection, project, read_gold(stream))}
+            result = add_gold(connection, project, read_gold(stream))
     else:
         result = _add_all(connection, project, work, fetched)
     if job.parameters["source"] == "project" and project.mode == Mode.PAIRS:
         pairs = copied_gold(connection, int(job.parameters["project"]), project.id)
-        result["gold"] = add_gold(connection, project, pairs)
+        result |= add_gold(connection, project, pairs)
     check_unchanged(connection, project)
     record(connection, job.user_id, job.project_id, "imported", **result)
     work.finish(connection, result)
