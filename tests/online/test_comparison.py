@@ -465,6 +465,13 @@ def test_a_table_with_documents_needs_only_what_its_metrics_are_of() -> None:
         compare_groups(documents(200), metrics=["purchase_rate"])
 
 
+def test_a_split_of_rows_without_clients_is_doubted() -> None:
+    rows = {"arm": ["a"] * 600 + ["b"] * 400, "y": [0.0, 1.0] * 500}
+    report = compare_groups(rows, assignment="arm")
+    assert report.is_broken
+    assert report.warnings[-1].endswith("a sound split of clients may look broken.")
+
+
 def test_a_ranking_is_not_compared_with_itself() -> None:
     rows = {"search_id": list(range(60)), "team": ["new", "old"] * 30, "clicked": [1] * 60}
     with pytest.raises(ArgumentError, match="'old' is both"):

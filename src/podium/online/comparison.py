@@ -1035,7 +1035,8 @@ def _doubts(
     if not by_client:
         doubts.append(
             "Clients are not known: each search counts as one. Where users search often, "
-            "intervals are then too narrow."
+            "intervals are then too narrow"
+            + (", and a sound split of clients may look broken." if units == "rows" else ".")
         )
     elif nameless:
         doubts.append(f"{nameless:,} {units} have no client: each of them counts as one.")
