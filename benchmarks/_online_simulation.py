@@ -86,8 +86,12 @@ def misses(sums: Doubles, alone: bool, reach_squared: float, effect: float) -> b
     """Return whether the interval of these sums misses the effect; without a division if it can."""
     if alone:
         away = sums[0, 2] - effect * sums[0, 1]
-        enough = sums[0, 0] >= LEAST
-        return bool(enough and away * away > max(sums[0, 5], sums[0, 6]) * reach_squared)
+        if sums[0, 0] < LEAST or away * away <= max(sums[0, 5], sums[0, 6]) * reach_squared:
+            return False
+        # Around the preference, clients of different sizes may vary more than around none.
+        center = sums[0, 2] / sums[0, 1]
+        around = sums[0, 5] - 2 * center * sums[0, 4] + center * center * sums[0, 3]
+        return bool(away * away > around * reach_squared)
     if sums[0, 0] < LEAST or sums[1, 0] < LEAST:
         return False
     center = (sums[0, 2] + sums[1, 2]) / (sums[0, 1] + sums[1, 1])
