@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from podium.studio.settings import Settings
 from podium.studio.store.database import reading
@@ -48,7 +48,12 @@ def test_a_judged_pair_becomes_gold_once_and_goes_again(engine, database, people
         sides = (entry["left"]["position"], entry["right"]["position"])
         assert (gold.left, gold.right, gold.outcome) == (*sides, -1)
         again = manager.post(path)
-        assert (again.status_code, "already" in again.text) == (409, True)
+        assert (again.status_code, "already." in again.text) == (409, True)
+        turned = update(Gold).values(left=gold.right, right=gold.left)  # the other one is better
+        with engine.begin() as connection:
+            connection.execute(turned)
+        again = manager.post(path)
+        assert (again.status_code, "with another outcome" in again.text) == (409, True)
         assert manager.post(path.replace("/gold", "7/gold")).status_code == 404
         elsewhere = path.replace(f"/projects/{project}/", f"/projects/{other}/")
         assert manager.post(elsewhere).status_code == 404
