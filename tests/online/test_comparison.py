@@ -337,6 +337,20 @@ def test_searches_of_two_experiments_and_unreadable_credits_are_counted() -> Non
         compare_interleaved(rows, experiment="f")
 
 
+def test_searches_of_another_pair_are_of_another_experiment() -> None:
+    rows = {
+        "search_id": [n // 2 for n in range(300)],
+        "team": ["old", "new"] * 100 + ["old", "slow"] * 50,
+        "credit": [-1, 1] * 150,
+        "clicked": [False, True] * 150,
+        "policy": ["first"] * 200 + ["second"] * 100,
+    }
+    report = compare_interleaved(rows, experiment="first")
+    assert report.counts == {"read": 150, "new preferred": 100, "other experiment": 50}
+    reasons = query_outcomes(rows | {"query": ["q"] * 300}, experiment="first")[1]
+    assert reasons == {"searches left out: other experiment": 50}
+
+
 def test_rankings_named_old_and_new_are_what_their_names_are() -> None:
     rows = {"search_id": list(range(100)), "team": ["new"] * 70 + ["old"] * 30,
             "clicked": [True] * 100}  # fmt: skip

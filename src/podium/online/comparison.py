@@ -280,9 +280,10 @@ def compare_interleaved(
         whole = chosen is not None and chosen.startswith("balanced")
         counted = "true" if whole else "says"
         fates = data.query(
-            f"""SELECT CASE WHEN problem IS NOT NULL THEN problem
+            f"""SELECT CASE WHEN problem = '{_SEVERAL}' THEN problem
+                  WHEN differs AND NOT coalesce({mine}, false) THEN 'other experiment'
+                  WHEN problem IS NOT NULL THEN problem
                   WHEN NOT differs THEN 'not interleaved'
-                  WHEN NOT coalesce({mine}, false) THEN 'other experiment'
                   WHEN NOT acted THEN 'no action'
                   WHEN NOT says THEN 'action on what both would show'
                   WHEN credit > 0 THEN 'new preferred' WHEN credit < 0 THEN 'old preferred'
@@ -676,7 +677,8 @@ _CREDITS = "round(sum(CASE WHEN _acted THEN _value ELSE 0 END), 9)"
 """What the clicks of a search say together. Rounded: 0.1 + 0.2 - 0.3 prefers nothing."""
 
 
-_PROBLEM = "coalesce(max(_problem), CASE WHEN min({0}) < max({0}) THEN 'several experiments' END)"
+_SEVERAL = "several experiments"
+_PROBLEM = f"coalesce(max(_problem), CASE WHEN min({{0}}) < max({{0}}) THEN '{_SEVERAL}' END)"
 """Why a search cannot count."""
 
 
@@ -725,9 +727,10 @@ def query_outcomes(
         policy = _policy(data)
         mine = "true" if experiment is None else f"experiment = {quoted(experiment)}"
         rows = data.query(
-            f"""SELECT CASE WHEN problem IS NOT NULL THEN problem
+            f"""SELECT CASE WHEN problem = '{_SEVERAL}' THEN problem
+                  WHEN differs AND NOT coalesce({mine}, false) THEN 'other experiment'
+                  WHEN problem IS NOT NULL THEN problem
                   WHEN NOT differs THEN 'not interleaved'
-                  WHEN NOT coalesce({mine}, false) THEN 'other experiment'
                   WHEN queries = 0 THEN 'no query' WHEN queries > 1 THEN 'several queries'
                   WHEN NOT acted THEN 'no action'
                   WHEN NOT says THEN 'action on what both would show'
