@@ -108,7 +108,9 @@ def test_arguments_of_other_rankers_are_refused_with_what_to_give(arguments, mes
 
 
 def test_a_misspelt_objective_of_lightgbm_is_understood():
-    with pytest.raises(podium.ArgumentError, match=r"'lamdarank'\. Did you mean: LambdaLoss\?"):
+    with pytest.raises(
+        podium.ArgumentError, match=r"'lamdarank'\. Did you mean: LambdaRank \(LambdaLoss\)"
+    ):
         podium.TreeRanker("lamdarank").fit([[1.0], [2.0]], [0, 1], group=[2])
 
 
