@@ -99,7 +99,7 @@ def test_own_ranker(example, tmp_path: Path) -> None:
         done = podium_process("--use", "own_ranker", *arguments, **use)
         assert done.returncode == 0, done.stderr
     done = podium_process("predict", path, tmp_path / "data.parquet")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert b"Import the module that defines it first (`--use`)" in done.stderr
 
 
@@ -159,7 +159,7 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     )  # fmt: skip
     assert trained.returncode == 0, trained.stderr
     unknown = podium_process("--use", "no_such_module", "convert", "a", "b")
-    assert unknown.returncode == 1
+    assert unknown.returncode == 2
     assert b"no_such_module" in unknown.stderr
 
 

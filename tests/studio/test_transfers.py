@@ -14,7 +14,7 @@ from podium.data import read_jsonl, read_pairs, read_parquet, read_qrels
 from podium.data.formats.trec import read_prefs
 from podium.data.judged import Judgments
 from podium.errors import DataError
-from podium.studio.accounts.service import add_user
+from podium.studio.accounts.service import add_user, sign_in
 from podium.studio.judging.unit_of_work import LeasedTask
 from podium.studio.settings import Settings
 from podium.studio.store.database import in_transaction, reading
@@ -22,6 +22,7 @@ from podium.studio.store.tables import Gold, ProjectQuery, QueryCandidate, Ranki
 from podium.studio.store.tokens import new_token
 from podium.studio.transfer import imports as import_jobs
 from podium.studio.transfer.readers import Upload, open_upload, read_runs
+from podium.studio.web.access import COOKIE
 from tests.studio.databases import BOTH
 from tests.studio.factories import PASSWORD, make_people, make_project
 from tests.studio.http_client import Browser, ended, program, row_of
@@ -242,6 +243,12 @@ def test_gold_pairs(engine, address):
         given = lines(reversed_pair, {**reversed_pair, "outcome": "left"}, {**pair, "outcome": 0})
         done = send(client, project, "gold", gold=given)
         assert done["result"] == {"gold": 0, "gold_contradicting": 2}
+        with Browser(address) as browser:
+            signed = in_transaction(engine, lambda c: sign_in(c, ann, 1))
+            browser.cookies.set(COOKIE, signed.secret)
+            page = browser.get(f"/projects/{project}/import").text
+            assert "1 gold pair added." in page
+            assert "2 pairs left out: the project has them with other outcomes." in page
         for wrong in (
             {**pair, "left": "x"},
             {**pair, "query_id": "q\0"},
