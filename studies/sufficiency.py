@@ -62,7 +62,8 @@ def trained(data: Path | None, name: str, model: str, k: int, fold: int, quick: 
         tuned = tune(ranker, grid, train, parts.validation, measure="nDCG@10")
         evaluation = evaluate(measures, parts.test, tuned.best_ranker.predict(parts.test))
         values.append([evaluation[measure] for measure in measures])
-    means = np.round(np.mean(values, axis=0), 5)
+    drawn: Doubles = np.array(values)
+    means = np.round(drawn.mean(axis=0), 5)
     return {text: means[at].tolist() for at, text in enumerate(MEASURES)}
 
 
