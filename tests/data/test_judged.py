@@ -239,3 +239,5 @@ def test_ranks_of_a_file_are_compared_whatever_their_order_and_ignored_if_not_nu
         assert (run.contradicted and run.contradicted.to_pylist()) == expected
     other = b"\n".join(lines).replace(b" 02 ", b" 2nd ") + b"\n"
     assert read_run(io.BytesIO(other)).contradicted is None
+    endless = b"q Q0 a %d 3.0 x\nq Q0 b 1 2.0 x\n" % (2**64 + 5)  # no rank: 5, if it overflowed
+    assert read_run(io.BytesIO(endless)).contradicted is None

@@ -242,13 +242,17 @@ def _scores_and_ranks(
     return numbers
 
 
+_MOST_RANK = 10**15
+"""Beyond it a number is no rank, and ten times as much no integer of 64 bits."""
+
+
 @lazy_kernel
 def _read_ranks(chunk: Bytes, spans: Ints, ranks: Doubles) -> None:
-    """Parse the fourth column as integers; -1 where there is something else."""
+    """Parse the fourth column as ranks; -1 where there is something else."""
     for row in range(len(ranks)):
         rank = 0
         for at in range(spans[row, 3, 0], spans[row, 3, 1]):
-            if chunk[at] < 48 or chunk[at] > 57:
+            if chunk[at] < 48 or chunk[at] > 57 or rank > _MOST_RANK:
                 rank = -1
                 break
             rank = 10 * rank + (int(chunk[at]) - 48)
